@@ -7,6 +7,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "tables/pml_bfo_failover_fire.h"
 #include "types/pml_bfo_extension.h"
 #include "failover/pml_bfo_failover.h"
 #include "handshake/pml_bfo_failover_dance.h"
@@ -200,9 +201,18 @@ static BFO_COLD bool odd_verdict(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_
     }
 }
 
-/* Applies the complete rule to a first fragment of an active communicator. */
-static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
+/* A first fragment, and its sender where the BTL tells it. */
+typedef struct {
+    const bfo_in_t *in;
+    bfo_peer_t *from;
+} first_t;
+
+/* R1: applies the complete rule to a first fragment. There is no request yet: `request` is the communicator, which is active. */
+inline __attribute__((always_inline)) void bfo_recv_act_match_first(void *request, void *arg)
 {
+    bfo_comm_t *bc = request;
+    const bfo_in_t *in = ((const first_t *) arg)->in;
+    bfo_peer_t *from = ((const first_t *) arg)->from;
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
     bfo_lane_t *lane;
     bfo_want_t *want;
@@ -238,7 +248,7 @@ static inline __attribute__((always_inline)) void first_arrived_now(bfo_comm_t *
 
 void bfo_dispatch_first(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from)
 {
-    first_arrived_now(bc, in, from);
+    bfo_recv_act_match_first(bc, &(first_t){in, from});
 }
 
 static inline bfo_peer_t *peer_of(ompi_proc_t *proc)
@@ -298,7 +308,7 @@ static __attribute__((noinline)) void begin_pieces(mca_btl_base_module_t *btl, c
     bfo_recv_begin_pieces(req, lane, &in);
 }
 
-/* The rule of first_arrived_now() for the next message of its source. On shared memory the payload's cache lines still
+/* The rule of bfo_recv_act_match_first() for the next message of its source. On shared memory the payload's cache lines still
  * belong to the sender's core: this function prefetches them before it reads anything (never beyond the message, where the
  * sender writes the next one), and keeps what it needs of the fragment in registers, not in a bfo_in_t (DESIGN.txt
  * section 14.3). */
@@ -363,7 +373,7 @@ static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const bfo_arri
         orphan_arrived(in, from);
         return;
     }
-    first_arrived_now(bc, in, from);
+    bfo_recv_act_match_first(bc, &(first_t){in, from});
 }
 
 static void on_rndv(BFO_ARRIVAL_ARGS)

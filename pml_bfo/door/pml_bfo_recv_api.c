@@ -6,6 +6,7 @@
  */
 #include "types/pml_bfo.h"
 
+#include "tables/pml_bfo_failover_fire.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_rails.h"
 #include "door/pml_bfo_recv_api.h"
@@ -35,8 +36,10 @@ bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int
     return req;
 }
 
-void bfo_recv_activate(bfo_recv_t *req)
+/* R0 */
+inline __attribute__((always_inline)) void bfo_recv_act_reset(void *request, void *arg)
 {
+    bfo_recv_t *req = request;
     const ompi_datatype_t *datatype = req->req_recv.req_base.req_datatype;
     const size_t count = req->req_recv.req_base.req_count;
 
@@ -57,7 +60,12 @@ void bfo_recv_activate(bfo_recv_t *req)
     req->capacity = count * datatype->super.size;
     req->flat = bfo_buffer_is_flat(datatype, count, req->req_recv.req_base.req_addr);
     req->base = (char *) req->req_recv.req_base.req_addr + datatype->super.true_lb;
+}
+
+void bfo_recv_activate(bfo_recv_t *req)
+{
     BFO_RECV_ROW(req->m.se, POST);
+    bfo_recv_act_reset(req, NULL);
     bfo_recv_post(&req->m);
 }
 

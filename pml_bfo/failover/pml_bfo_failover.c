@@ -208,7 +208,7 @@ bool bfo_failover_fin_is_visible(bfo_peer_t *from, const bfo_fin_hdr_t *fin)
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
         return false;
     }
-    (void) bfo_recv_fire_at(NULL, receive_of(fin), BFO_REV_FIN_UNFENCED, bfo_threads, from, (void *) fin);
+    BFO_MUST_FIRE(bfo_recv_fire_at(NULL, receive_of(fin), BFO_REV_FIN_UNFENCED, bfo_threads, from, (void *) fin));
     return false;
 }
 

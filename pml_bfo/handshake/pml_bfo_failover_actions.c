@@ -115,6 +115,9 @@ static void send_notify(bfo_send_t *req)
     }
 }
 
+/* The state changes, and nothing else happens. */
+void bfo_send_act_none(void *request, void *arg) {}
+
 void bfo_send_act_post_notify(void *request, void *arg)
 {
     bfo_send_t *req = request;
@@ -241,18 +244,11 @@ void bfo_send_act_declare_peer(void *request, void *arg)
     bfo_failover_declare(((bfo_send_t *) request)->lane->peer, "a message can never be delivered");
 }
 
+/* An ACTION_IN_PLACE is not here: the engine rejects its rows. */
+#define ACTION(name) [BFO_SACT_##name] = bfo_send_act_##name,
+#define ACTION_IN_PLACE(name)
 static const bfo_action_fn_t send_actions[BFO_SEND_ACTIONS] = {
-    [BFO_SACT_count_frag] = bfo_send_act_count_frag,       [BFO_SACT_count_write_post_fin] = bfo_send_act_count_write_post_fin,
-    [BFO_SACT_take_fin] = bfo_send_act_take_fin,           [BFO_SACT_die] = bfo_send_act_die,
-    [BFO_SACT_count_match] = bfo_send_act_count_match,     [BFO_SACT_count_rts] = bfo_send_act_count_rts,
-    [BFO_SACT_post_notify] = bfo_send_act_post_notify,     [BFO_SACT_resend_notify] = bfo_send_act_resend_notify,
-    [BFO_SACT_resend_match] = bfo_send_act_resend_match,   [BFO_SACT_resend_rts] = bfo_send_act_resend_rts,
-    [BFO_SACT_set_fail] = bfo_send_act_set_fail,           [BFO_SACT_take_dst] = bfo_send_act_take_dst,
-    [BFO_SACT_take_rerr] = bfo_send_act_take_rerr,         [BFO_SACT_note_rack] = bfo_send_act_note_rack,
-    [BFO_SACT_note_nack] = bfo_send_act_note_nack,         [BFO_SACT_restart] = bfo_send_act_restart,
-    [BFO_SACT_declare_peer] = bfo_send_act_declare_peer,   [BFO_SACT_complete] = bfo_send_act_complete,
-    [BFO_SACT_complete_dead] = bfo_send_act_complete_dead, [BFO_SACT_drop_stale] = bfo_send_act_drop_stale,
-    /* the rest is fired in place by the rooms, before the engine is asked */
+#include "tables/pml_bfo_failover_send.def"
 };
 
 static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
@@ -317,6 +313,8 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
         }
     }
 }
+
+void bfo_recv_act_none(void *request, void *arg) {}
 
 void bfo_recv_act_post_rerr(void *request, void *arg)
 {
@@ -440,24 +438,10 @@ void bfo_recv_act_drop_stale(void *request, void *arg)
     bfo_stat_drop(BFO_STAT_STALE);
 }
 
+#define ACTION(name) [BFO_RACT_##name] = bfo_recv_act_##name,
+#define ACTION_IN_PLACE(name)
 static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
-    [BFO_RACT_post_rerr] = bfo_recv_act_post_rerr,
-    [BFO_RACT_resend_rerr] = bfo_recv_act_resend_rerr,
-    [BFO_RACT_fail_post_rerr] = bfo_recv_act_fail_post_rerr,
-    [BFO_RACT_set_fail] = bfo_recv_act_set_fail,
-    [BFO_RACT_enter_quiesce] = bfo_recv_act_enter_quiesce,
-    [BFO_RACT_repeat_down] = bfo_recv_act_repeat_down,
-    [BFO_RACT_grant_restart] = bfo_recv_act_grant_restart,
-    [BFO_RACT_resend_rack] = bfo_recv_act_resend_rack,
-    [BFO_RACT_post_nack_complete] = bfo_recv_act_post_nack_complete,
-    [BFO_RACT_post_nack_failed] = bfo_recv_act_post_nack_failed,
-    [BFO_RACT_declare_peer] = bfo_recv_act_declare_peer,
-    [BFO_RACT_complete] = bfo_recv_act_complete,
-    [BFO_RACT_complete_dead] = bfo_recv_act_complete_dead,
-    [BFO_RACT_drop_stale] = bfo_recv_act_drop_stale,
-    [BFO_RACT_die] = bfo_recv_act_die,
-    [BFO_RACT_answer_gone] = bfo_recv_act_answer_gone,
-    /* the rest is fired in place by the rooms, before the engine is asked */
+#include "tables/pml_bfo_failover_recv.def"
 };
 
 static bool fences_are_done(const bfo_recv_t *req)

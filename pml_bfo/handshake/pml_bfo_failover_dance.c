@@ -16,6 +16,7 @@
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_rails.h"
 #include "ends/pml_bfo_recv_complete.h"
+#include "recv/pml_bfo_recv_place.h"
 #include "ends/pml_bfo_send_complete.h"
 
 #if PML_BFO
@@ -71,8 +72,8 @@ void bfo_recv_act_answer_gone(void *request, void *arg)
 /* The receive that the NOTIFY names is complete (DONE), or its object has a new message or none (NONE). */
 static void receive_is_gone(uint32_t se, bfo_notify_t *notify)
 {
-    (void) bfo_recv_fire_at(NULL, BFO_RECV_DONE == bfo_se_state(se) ? BFO_KNOWN(BFO_RECV_DONE) : BFO_KNOWN(BFO_RECV_NONE), BFO_REV_NOTIFY_GONE,
-                            bfo_threads, NULL, notify);
+    BFO_MUST_FIRE(bfo_recv_fire_at(NULL, BFO_RECV_DONE == bfo_se_state(se) ? BFO_KNOWN(BFO_RECV_DONE) : BFO_KNOWN(BFO_RECV_NONE), BFO_REV_NOTIFY_GONE,
+                                   bfo_threads, NULL, notify));
 }
 
 static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
@@ -143,7 +144,7 @@ void bfo_failover_on_restart(const bfo_in_t *in)
     bfo_recv_get_by_look(req);
     look = bfo_look_at(&req->m);
     if (bfo_name_id(name) != restart.dst_id || req->src_id != h->rndv.src_id || req->match_seq != h->match.seq || req->length != h->rndv.msg_length
-        || !bfo_se_is_epoch(look.se, restart.epoch) || !bfo_recv_fire_at(&req->m, look, BFO_REV_RTS_RESTART, bfo_threads, req, (void *) in)) {
+        || !bfo_se_is_epoch(look.se, restart.epoch) || !bfo_recv_fire_at(&req->m, look, BFO_REV_RTS_RESTART, bfo_threads, req, &(bfo_rts_t){in, h})) {
         bfo_stat_drop(BFO_STAT_STALE);
     }
     bfo_recv_put(req);

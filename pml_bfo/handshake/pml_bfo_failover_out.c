@@ -20,6 +20,19 @@
 #if !PML_BFO
 void bfo_failover_actions_init(void) {}
 
+/* S19, R18: nobody but a completion that came late raises an event. */
+void bfo_failover_send_raise(bfo_send_t *req, unsigned event, void *arg)
+{
+    BFO_ASSERT(BFO_SEND_DEAD == bfo_se_state(bfo_se_load(&req->m)));
+    bfo_send_put(req);
+}
+
+void bfo_failover_recv_raise(bfo_recv_t *req, unsigned event, void *arg)
+{
+    BFO_ASSERT(BFO_RECV_DEAD == bfo_se_state(bfo_se_load(&req->m)));
+    bfo_recv_put(req);
+}
+
 /* S19 */
 void bfo_failover_send_settle(bfo_send_t *req)
 {

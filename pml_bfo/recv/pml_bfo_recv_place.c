@@ -54,6 +54,7 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     BFO_ASSERT(payload <= req->length); /* the header was checked, and says how long the message is */
     bfo_recv_place(req, 0, in, head);
     req->bytes = payload;
+    req->open = 0;
     if (both == (h->match.flags & both) && req->flat && req->length <= req->capacity && payload < req->length
         && bfo_recv_opens_to_writes(req, peer, bfo_rails_at_most(peer->put_mask, bfo_params.max_rdma_per_request))) {
         req->next = payload;
@@ -64,16 +65,16 @@ static void begin_rndv(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, co
     bfo_recv_ask(req, payload);
 }
 
-/* `arg` is the first fragment. The caller holds an event, and bytes and buffers are reset. */
+/* `arg` is a bfo_rts_t. The caller holds an event, and bytes and buffers are reset. */
 inline __attribute__((always_inline)) void bfo_recv_act_accept(void *request, void *arg)
 {
     bfo_recv_t *req = request;
     bfo_peer_t *peer = req->lane->peer;
-    const bfo_in_t *in = arg;
-    const bfo_hdr_t *h = in->segments[0].seg_addr.pval;
+    const bfo_in_t *in = ((const bfo_rts_t *) arg)->in;
+    const bfo_hdr_t *h = ((const bfo_rts_t *) arg)->header;
 
     BFO_ASSERT(bfo_threads || (NULL == req->regs && NULL == req->rget)); /* grant_restart has dropped those of the attempt before */
-    BFO_ASSERT(bfo_threads || (0 == req->open && 0 == req->bytes));
+    BFO_ASSERT(bfo_threads || 0 == req->bytes);
     req->extras = true;
     req->copies = false;
     if (!bfo_peer_is_ready(peer) || bfo_unlikely(peer->declared)) {
@@ -85,21 +86,23 @@ inline __attribute__((always_inline)) void bfo_recv_act_accept(void *request, vo
     }
 }
 
+/* What is to be asked for (`next`, `end` and `open`) is known once the message was looked at. */
 static void begin_rendezvous(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)
 {
+    bool threads;
+
     BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && bfo_link_is_empty(&req->want.key.link)); /* only the caller knows it */
     BFO_ASSERT(0 == req->scheduling);
     BFO_ASSERT(!req->work.queued);
+    BFO_ASSERT(NULL == req->regs && NULL == req->rget); /* bfo_recv_drop_extras() has dropped those of its last message */
     req->src_id = h->rndv.src_id;
     req->length = h->rndv.msg_length;
     req->error = MPI_SUCCESS;
-    req->open = 0;
-    req->bytes = req->next = req->end = 0;
-    req->regs = NULL;
-    req->rget = NULL;
+    req->bytes = 0;
+    threads = bfo_threads; /* one test for the event and the row */
     bfo_recv_get(req);
-    (void) bfo_recv_fire_at(&req->m, bfo_threads ? bfo_look_at(&req->m) : BFO_KNOWN(BFO_RECV_UNMATCHED), BFO_REV_MATCHED, bfo_threads, req,
-                            (void *) in);
+    BFO_MUST_FIRE(bfo_recv_fire_at(&req->m, bfo_unlikely(threads) ? bfo_look_at(&req->m) : BFO_KNOWN(BFO_RECV_UNMATCHED), BFO_REV_MATCHED, threads,
+                                   req, &(bfo_rts_t){in, h}));
     bfo_recv_put(req);
 }
 
@@ -122,15 +125,13 @@ static inline void all_is_here(bfo_recv_t *req)
 {
     BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive gets one message */
     BFO_ASSERT(bfo_link_is_empty(&req->want.key.link));
-    (void) bfo_recv_fire_at(&req->m, BFO_KNOWN(BFO_RECV_UNMATCHED), BFO_REV_MATCHED_EAGER, false, req, NULL);
+    BFO_MUST_FIRE(bfo_recv_fire_at(&req->m, BFO_KNOWN(BFO_RECV_UNMATCHED), BFO_REV_MATCHED_EAGER, false, req, NULL));
 }
 
 void bfo_recv_begin_pieces(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
 {
     set_source(req, lane, in->segments[0].seg_addr.pval);
     req->length = in->length - sizeof(bfo_match_hdr_t);
-    req->regs = NULL;
-    req->rget = NULL;
     req->holds = false;
     bfo_recv_place(req, 0, in, sizeof(bfo_match_hdr_t));
     all_is_here(req);
@@ -162,6 +163,23 @@ void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in)
     begin_rendezvous(req, in, h);
 }
 
+/* A FRAG and its header. */
+typedef struct {
+    const bfo_in_t *in;
+    const bfo_frag_hdr_t *header;
+} frag_t;
+
+/* R3 */
+inline __attribute__((always_inline)) void bfo_recv_act_take_frag(void *request, void *arg)
+{
+    bfo_recv_t *req = request;
+    const frag_t *frag = arg;
+    const size_t payload = frag->in->length - sizeof(*frag->header);
+
+    bfo_recv_place(req, frag->header->frag_offset, frag->in, sizeof(*frag->header));
+    (void) bfo_add_size(&req->bytes, payload);
+}
+
 void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
@@ -182,8 +200,7 @@ void bfo_recv_on_frag(const bfo_in_t *in, const bfo_frag_hdr_t *h)
         bfo_stat_drop(BFO_STAT_BAD_HEADER);
     } else {
         BFO_RECV_ROW(se, FRAG);
-        bfo_recv_place(req, h->frag_offset, in, sizeof(*h));
-        (void) bfo_add_size(&req->bytes, payload);
+        bfo_recv_act_take_frag(req, &(frag_t){in, h});
     }
     bfo_recv_put(req);
 }

@@ -8,6 +8,12 @@
 
 #include "types/pml_bfo.h"
 
+/* An RNDV or RGET and its header: what the action accept gets. */
+typedef struct {
+    const bfo_in_t *in;
+    const bfo_hdr_t *header;
+} bfo_rts_t;
+
 /* The active request has its message: takes the payload and answers. */
 void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in);
 /* The same for a MATCH, in any number of segments. */

@@ -10,6 +10,7 @@
 #include "failover/pml_bfo_failover.h"
 #include "ends/pml_bfo_recv_complete.h"
 #include "failover/pml_bfo_failover_errors.h"
+#include "ends/pml_bfo_failover_raise.h"
 #include "types/pml_bfo_local.h"
 #include "types/pml_bfo_params.h"
 #include "rails/pml_bfo_adopt.h"
@@ -152,10 +153,41 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
     return rc;
 }
 
+/* A PUT and its FIN. */
+typedef struct {
+    bfo_frag_t *frag;
+    const bfo_fin_hdr_t *fin;
+} ended_put_t;
+
+/* R4 */
+inline __attribute__((always_inline)) void bfo_recv_act_take_fin(void *request, void *arg)
+{
+    const ended_put_t *put = arg;
+    bfo_frag_t *frag = put->frag;
+    bfo_recv_t *req = request;
+    size_t bytes;
+
+    put_ends(frag, 0 == (put->fin->fflags & BFO_FIN_REFUSED));
+    if (bfo_likely(0 == (put->fin->fflags & BFO_FIN_REFUSED))) {
+        bfo_rail_count(frag->peer, frag->rail, true, frag->length);
+        bytes = bfo_add_size(&req->bytes, frag->length);
+        BFO_ASSERT(bytes <= req->length || __atomic_load_n(&req->copies, __ATOMIC_RELAXED)); /* each byte was asked for once */
+    } else {
+        bfo_recv_copy_from(req, frag->offset);
+    }
+    bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    rdma_ended(req, bfo_add32(&req->open, -1));
+}
+
+/* R4 in ACTIVE, the only state in which bfo_recv_schedule() asks for more. */
+inline __attribute__((always_inline)) void bfo_recv_act_take_fin_more(void *request, void *arg)
+{
+    bfo_recv_act_take_fin(request, arg);
+}
+
 void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
 {
     bfo_recv_t *req = __atomic_load_n(&frag->recv, __ATOMIC_RELAXED);
-    size_t bytes;
     uint32_t se;
 
     if (bfo_unlikely(NULL == req)) { /* as in bfo_send_on_fin() */
@@ -168,17 +200,8 @@ void bfo_recv_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
         || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
         bfo_stat_drop(BFO_STAT_STALE);
     } else {
-        put_ends(frag, 0 == (fin->fflags & BFO_FIN_REFUSED));
         BFO_RECV_ROW(se, FIN);
-        if (bfo_likely(0 == (fin->fflags & BFO_FIN_REFUSED))) {
-            bfo_rail_count(frag->peer, frag->rail, true, frag->length);
-            bytes = bfo_add_size(&req->bytes, frag->length);
-            BFO_ASSERT(bytes <= req->length || __atomic_load_n(&req->copies, __ATOMIC_RELAXED)); /* each byte was asked for once */
-        } else {
-            bfo_recv_copy_from(req, frag->offset);
-        }
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
-        rdma_ended(req, bfo_add32(&req->open, -1));
+        bfo_recv_act_take_fin_more(req, &(ended_put_t){frag, fin}); /* in ERRL and QUIESCE this does what take_fin does */
     }
     bfo_recv_put(req);
 }
@@ -256,7 +279,7 @@ static void name_shares(bfo_fin_hdr_t *fin, const bfo_recv_t *req, bfo_peer_t *p
     }
 }
 
-static void read_finish(bfo_recv_t *req)
+static inline __attribute__((always_inline)) void read_finish(bfo_recv_t *req)
 {
     const mca_pml_base_request_t *base = &req->req_recv.req_base;
     bfo_match_hdr_t message;
@@ -307,7 +330,7 @@ inline void bfo_recv_act_count_read(void *request, void *arg)
     rdma_ended(req, bfo_add32(&req->open, -1));
 }
 
-inline void bfo_recv_act_count_read_post_fin(void *request, void *arg)
+inline __attribute__((always_inline)) void bfo_recv_act_count_read_post_fin(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
@@ -337,9 +360,13 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     }
     bfo_stat_add(BFO_STAT_GET_BYTES, length);
     if (bfo_likely(req->length == bfo_add_size(&req->bytes, length))) {
-        (void) bfo_recv_fire_at(NULL, BFO_SEEN(&req->m), BFO_REV_READ_ALL_OK, bfo_threads, req, NULL);
-    } else {
-        (void) bfo_recv_fire_at(NULL, BFO_SEEN(&req->m), BFO_REV_READ_OK, bfo_threads, req, NULL);
+        if (bfo_unlikely(!bfo_recv_fire_at(&req->m, BFO_SEEN(&req->m), BFO_REV_READ_ALL_OK, bfo_threads, req, NULL))) {
+            bfo_failover_recv_raise(req, BFO_REV_READ_ALL_OK, NULL);
+            return;
+        }
+    } else if (bfo_unlikely(!bfo_recv_fire_at(&req->m, BFO_SEEN(&req->m), BFO_REV_READ_OK, bfo_threads, req, NULL))) {
+        bfo_failover_recv_raise(req, BFO_REV_READ_OK, NULL);
+        return;
     }
     bfo_recv_put(req);
 }
@@ -510,6 +537,7 @@ void bfo_recv_begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, 
         req->rget = bfo_spare_take(BFO_SPARE_FRAG);
     }
     if (bfo_unlikely(NULL == req->rget)) {
+        req->open = 0;
         copy_instead(req, peer, offered);
         return;
     }
@@ -520,6 +548,7 @@ void bfo_recv_begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, 
     if (bfo_likely(0 == (mask & (mask - 1)) && req->length <= peer->rails[rail].get_limit)) {
         read_all(req, peer, rail);
     } else {
+        req->open = 0;
         req->rget->kind = BFO_FRAG_NONE;
         memset(req->rget->carried, 0, sizeof(req->rget->carried));
         bfo_recv_schedule(req);

@@ -11,6 +11,7 @@
 #include "failover/pml_bfo_failover_errors.h"
 #include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover_peer.h"
+#include "ends/pml_bfo_failover_raise.h"
 #include "types/pml_bfo_local.h"
 #include "types/pml_bfo_params.h"
 #include "rails/pml_bfo_pending.h"
@@ -55,8 +56,11 @@ static void frag_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
         return;
     }
     bfo_rail_carried(peer, bfo_rail_index(peer, btl), length);
-    (void) bfo_send_fire(&req->m, BFO_SEV_FRAG_OK, bfo_threads, req, &length);
-    bfo_send_put(req);
+    if (bfo_likely(bfo_send_fire(&req->m, BFO_SEV_FRAG_OK, bfo_threads, req, &length))) {
+        bfo_send_put(req);
+    } else {
+        bfo_failover_send_raise(req, BFO_SEV_FRAG_OK, NULL);
+    }
 }
 
 /* The next FRAG of a request. */
@@ -219,6 +223,21 @@ static BFO_COLD void refused(bfo_send_t *req, const bfo_ack_hdr_t *ack)
     }
 }
 
+/* S5. The state changes once `resp` is set (send_answered()). */
+inline __attribute__((always_inline)) void bfo_send_act_take_ack(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+    const bfo_ack_hdr_t *ack = arg;
+
+    if (NULL != req->regs) {
+        __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* what was written beyond it is sent again */
+    }
+    req->next = ack->send_offset;
+    req->end = ack->send_offset + ack->send_size;
+    send_answered(req, ack->dst_id);
+    bfo_send_schedule(req);
+}
+
 void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
 {
     bfo_send_t *req = send_get_by_id(ack->src_id, ack->epoch);
@@ -232,13 +251,7 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
         bfo_stat_drop(BFO_STAT_BAD_HEADER); /* or a second copy over another rail, perhaps in another thread at the same time */
     } else {
         BFO_SEND_ROW(req->m.se, ACK);
-        if (NULL != req->regs) {
-            __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* bytes beyond this offset are sent again */
-        }
-        req->next = ack->send_offset;
-        req->end = ack->send_offset + ack->send_size;
-        send_answered(req, ack->dst_id);
-        bfo_send_schedule(req);
+        bfo_send_act_take_ack(req, (void *) ack);
     }
     bfo_send_put(req);
 }
@@ -296,11 +309,10 @@ void bfo_send_on_fin(bfo_frag_t *frag, const bfo_fin_hdr_t *fin)
     }
     bfo_send_get(req);
     if (!bfo_send_takes_response(bfo_se_load(&req->m), fin->epoch) || req->rget != frag || req->match_seq != seq || fin->size > bfo_send_length(req)
-        || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads)) {
+        || !bfo_name_claim(&frag->name, fin->frag_id, bfo_threads) || !bfo_send_fire(&req->m, BFO_SEV_FIN, bfo_threads, req, (void *) fin)) {
         fin_is_stale(req);
         return;
     }
-    (void) bfo_send_fire(&req->m, BFO_SEV_FIN, bfo_threads, req, (void *) fin);
     bfo_send_put(req);
 }
 
@@ -358,6 +370,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
 {
     bfo_frag_t *frag = cbdata;
     bfo_send_t *req = frag->send;
+    bool is_taken;
 
     BFO_ASSERT(BFO_FRAG_WRITE == frag->kind);
     BFO_ASSERT(0 < bfo_events_load(&req->m) && frag->peer == req->lane->peer);
@@ -368,9 +381,13 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
     bfo_stat_add(BFO_STAT_PUT_BYTES, frag->length);
     bfo_rail_carried(frag->peer, frag->rail, frag->length);
     frag->gen = bfo_rail_gen(frag->peer, frag->rail); /* which carried it (B8), because the rail may have come back right before the post */
-    (void) bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
+    is_taken = bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
     bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
-    bfo_send_put(req);
+    if (bfo_likely(is_taken)) {
+        bfo_send_put(req);
+    } else {
+        bfo_failover_send_raise(req, BFO_SEV_WRITE_OK, NULL);
+    }
 }
 
 /* Owns the event of the WRITE until the callback. */
@@ -382,7 +399,9 @@ static int write_try(bfo_work_t *work)
     int rc = OMPI_ERR_UNREACH;
 
     if (BFO_SE(BFO_SEND_STREAM, frag->epoch) != bfo_se_load(&req->m)) { /* the attempt is over */
-        (void) bfo_send_fire(&req->m, BFO_SEV_DISCARDED, bfo_threads, req, NULL);
+        if (!bfo_send_fire(&req->m, BFO_SEV_DISCARDED, bfo_threads, req, NULL)) {
+            bfo_stat_drop(BFO_STAT_STALE); /* the request was abandoned (DESIGN.txt section 14.11) */
+        }
         bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
         bfo_send_put(req);
         return OMPI_SUCCESS;
@@ -397,7 +416,7 @@ static int write_try(bfo_work_t *work)
     return rc;
 }
 
-static int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
+static inline __attribute__((always_inline)) int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
 {
     bfo_peer_t *peer = req->lane->peer;
     bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
@@ -445,6 +464,24 @@ static BFO_COLD void put_elsewhere(bfo_send_t *req, uint8_t rail, bfo_id_t dst_i
     }
 }
 
+/* A PUT of this attempt, and the rail by which it came. */
+typedef struct {
+    const bfo_put_hdr_t *header;
+    uint8_t rail;
+} put_t;
+
+/* S6. The state changes once `resp` is set (send_answered()). */
+inline __attribute__((always_inline)) void bfo_send_act_take_put(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+    const put_t *put = arg;
+
+    send_answered(req, put->header->dst_id);
+    if (bfo_unlikely(OMPI_SUCCESS != write_start(req, put->rail, put->header))) {
+        bfo_failover_declare(req->lane->peer, "no memory for a transfer that it waits for");
+    }
+}
+
 void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
 {
     bfo_send_t *req = send_get_by_id(put->src_id, put->epoch);
@@ -460,10 +497,7 @@ void bfo_send_on_put(mca_btl_base_module_t *btl, const bfo_put_hdr_t *put)
         put_elsewhere(req, rail, put->dst_id); /* also a rail that was dead before: the buffer has no registration with it */
     } else {
         BFO_SEND_ROW(req->m.se, PUT);
-        send_answered(req, put->dst_id);
-        if (bfo_unlikely(OMPI_SUCCESS != write_start(req, rail, put))) {
-            bfo_failover_declare(req->lane->peer, "no memory for a transfer that it waits for");
-        }
+        bfo_send_act_take_put(req, &(put_t){put, rail});
     }
     bfo_send_put(req);
 }

@@ -9,6 +9,7 @@
 #include "failover/pml_bfo_failover_errors.h"
 #include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover_peer.h"
+#include "ends/pml_bfo_failover_raise.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_adopt.h"
 #include "rails/pml_bfo_pending.h"
@@ -58,9 +59,13 @@ static void first_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
         return;
     }
     if (BFO_MSG_MATCH == req->rts_type) {
-        (void) bfo_send_fire(&req->m, BFO_SEV_MATCH_OK, bfo_threads, req, NULL);
-    } else {
-        (void) bfo_send_fire(&req->m, BFO_SEV_RTS_OK, bfo_threads, req, NULL);
+        if (bfo_unlikely(!bfo_send_fire(&req->m, BFO_SEV_MATCH_OK, bfo_threads, req, NULL))) {
+            bfo_failover_send_raise(req, BFO_SEV_MATCH_OK, NULL);
+            return;
+        }
+    } else if (bfo_unlikely(!bfo_send_fire(&req->m, BFO_SEV_RTS_OK, bfo_threads, req, NULL))) {
+        bfo_failover_send_raise(req, BFO_SEV_RTS_OK, NULL);
+        return;
     }
     bfo_send_put(req);
 }
@@ -281,7 +286,9 @@ static int first_retry(bfo_work_t *work)
 
     BFO_ASSERT(bfo_send_state_is_open(state) || 0 != (req->life & BFO_LIFE_ABANDONED)); /* the work holds an event */
     if (BFO_SEND_STREAM == state || (BFO_SEND_RTS == state && __atomic_load_n(&req->resp, __ATOMIC_ACQUIRE))) {
-        (void) bfo_send_fire(&req->m, BFO_SEV_RTS_ERR_ANSWERED, bfo_threads, req, NULL);
+        if (!bfo_send_fire(&req->m, BFO_SEV_RTS_ERR_ANSWERED, bfo_threads, req, NULL)) {
+            bfo_stat_drop(BFO_STAT_STALE); /* another thread has abandoned the request (DESIGN.txt section 14.11) */
+        }
         bfo_send_schedule(req);
     } else if (BFO_SEND_EAGER == state || BFO_SEND_RTS == state) {
         rc = first_try(req, first_build_again);
@@ -398,6 +405,26 @@ static BFO_COLD void number_is_lost(bfo_send_t *req)
     bfo_send_fail(req, bfo_lost_error());
 }
 
+/* M1 */
+inline __attribute__((always_inline)) void bfo_send_act_post_match(void *request, void *arg)
+{
+    bfo_stat_add(BFO_STAT_EAGER, 1);
+    if (bfo_unlikely(OMPI_SUCCESS != bfo_send_post_first(request))) {
+        number_is_lost(request);
+    }
+}
+
+/* S1 */
+inline __attribute__((always_inline)) void bfo_send_act_post_rts(void *request, void *arg)
+{
+    bfo_send_t *req = request;
+
+    bfo_stat_add(BFO_MSG_RGET == req->rts_type ? BFO_STAT_RGET : BFO_STAT_RENDEZVOUS, 1);
+    if (bfo_unlikely(OMPI_SUCCESS != post_first(req))) {
+        number_is_lost(req);
+    }
+}
+
 int bfo_send_begin(bfo_send_t *req)
 {
     const ompi_datatype_t *datatype = req->req_send.req_base.req_datatype;
@@ -406,7 +433,6 @@ int bfo_send_begin(bfo_send_t *req)
     const bool is_large = size > peer->match_limit;
     const bool buffered = MCA_PML_BASE_SEND_BUFFERED == req->req_send.req_send_mode;
     ompi_status_public_t *status = &req->req_send.req_base.req_ompi.req_status;
-    int rc;
 
     BFO_ASSERT(!bfo_send_state_is_open(bfo_se_state(bfo_se_load(&req->m)))); /* rows M1 and S1 */
     BFO_ASSERT(0 == req->scheduling);
@@ -424,8 +450,7 @@ int bfo_send_begin(bfo_send_t *req)
         req->rts_length = size;
         BFO_SEND_ROW(req->m.se, START_EAGER);
         bfo_send_start(&req->m, true);
-        bfo_stat_add(BFO_STAT_EAGER, 1);
-        rc = bfo_send_post_first(req);
+        bfo_send_act_post_match(req, NULL);
     } else {
         req->rts_type = BFO_MSG_RNDV;
         req->rts_length = size < peer->rndv_limit ? size : peer->rndv_limit;
@@ -434,11 +459,7 @@ int bfo_send_begin(bfo_send_t *req)
         }
         BFO_SEND_ROW(req->m.se, START);
         bfo_send_start(&req->m, false);
-        bfo_stat_add(BFO_MSG_RGET == req->rts_type ? BFO_STAT_RGET : BFO_STAT_RENDEZVOUS, 1);
-        rc = post_first(req);
-    }
-    if (bfo_unlikely(OMPI_SUCCESS != rc)) {
-        number_is_lost(req);
+        bfo_send_act_post_rts(req, NULL);
     }
     if (buffered) {
         ompi_request_complete(&req->req_send.req_base.req_ompi, true);

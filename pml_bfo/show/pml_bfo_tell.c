@@ -9,6 +9,7 @@
 
 #include "bfo_help.h"
 #include "types/pml_bfo_extension.h"
+#include "tables/pml_bfo_failover_fire.h"
 #include "tables/pml_bfo_failover_fsm.h"
 #include "show/pml_bfo_figures.h"
 #include "types/pml_bfo_local.h"
@@ -439,7 +440,6 @@ void bfo_tell_flush_waits(const bfo_peer_t *peer, int seconds)
     bfo_help_say("help-pml-bfo.txt", "flush-waits", OPAL_PROC_MY_HOSTNAME, my_rank(), whom, seconds);
 }
 
-#if PML_BFO
 /* ---- steps and messages -------------------------------------------------------------------------------- */
 
 void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event)
@@ -458,7 +458,10 @@ void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t 
 {
     const bfo_recv_t *req = request;
 
-    if (BFO_TELL_STEPS <= bfo_param(verbose)) {
+    if (BFO_TELL_STEPS <= bfo_param(verbose) && NULL == req) {
+        opal_output(0, "bfo: %u recv without a request: %s -> %s on %s (%s)", my_rank(), bfo_recv_state_name(bfo_se_state(from)),
+                    bfo_recv_state_name(bfo_se_state(to)), bfo_recv_event_name(event), row);
+    } else if (BFO_TELL_STEPS <= bfo_param(verbose)) {
         opal_output(0, "bfo: %u<-%u recv req 0x%x.%x seq %u epoch %u: %s -> %s on %s (%s), %zu of %zu bytes, %d events", my_rank(),
                     NULL == req->lane ? 0 : rank_of(req->lane->peer), req->name.gen, req->name.slot, req->match_seq, bfo_se_epoch(to),
                     bfo_recv_state_name(bfo_se_state(from)), bfo_recv_state_name(bfo_se_state(to)), bfo_recv_event_name(event), row, req->bytes,
@@ -466,6 +469,7 @@ void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t 
     }
 }
 
+#if PML_BFO
 void bfo_tell_resent(const bfo_peer_t *peer, const char *what)
 {
     bfo_figures_resent(peer);
@@ -473,7 +477,6 @@ void bfo_tell_resent(const bfo_peer_t *peer, const char *what)
         opal_output(0, "bfo: %u->%u %s sent again", my_rank(), rank_of(peer), what);
     }
 }
-
 #endif
 
 void bfo_stat_drop(bfo_stat_t why)

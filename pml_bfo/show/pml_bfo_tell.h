@@ -39,9 +39,6 @@ void bfo_tell_foreign_put(const bfo_peer_t *peer) BFO_COLD;
 void bfo_tell_peer_lost(bfo_peer_t *peer, const char *cause) BFO_COLD;
 /* Reports that the end of this process waits for a peer (NULL: not known which). */
 void bfo_tell_flush_waits(const bfo_peer_t *peer, int seconds) BFO_COLD;
-/* Prints a step of a request's machine (level 2). */
-void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event) BFO_COLD;
-void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event) BFO_COLD;
 /* Reports that a message is sent again (level 3). */
 void bfo_tell_resent(const bfo_peer_t *peer, const char *what) BFO_COLD;
 /* Prints, at the end, how many warnings were held back and, if pml_bfo_counters asks for it, every counter that is not 0. */

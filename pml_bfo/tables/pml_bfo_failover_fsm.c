@@ -4,7 +4,7 @@
  * The engine of the request machines: looks up a row, claims the state word, runs the action, releases the event of a
  * completion, tests the guards. It posts nothing and owns no request. DESIGN.txt section 7.3 explains this order.
  * Without failover only the names remain. */
-#include "bfo_config.h"
+#include "bfo_assert.h"
 
 #include "tables/pml_bfo_failover_fsm.h"
 
@@ -180,6 +180,19 @@ static __attribute__((destructor)) void write_all_rows(void)
 #endif
 
 /* ---- walking ----------------------------------------------------------------------------------------- */
+/* The row of an event that came to the engine. A row with an ACTION_IN_PLACE is none: the engine would change the state and do nothing. */
+static bfo_cell_t row_of(const machine_t *k, uint32_t se, unsigned event, const bfo_fsm_ops_t *ops)
+{
+    bfo_cell_t c = cell(k, se, event);
+
+    BFO_ASSERT(!c.listed || NULL != ops->actions[c.action]); /* such an event is fired */
+    if (c.listed && NULL == ops->actions[c.action]) {
+        c.listed = false;
+        c.next = se;
+    }
+    return c;
+}
+
 /* Takes one row. For a guard, `look` is the one under which its facts were read, and a failed claim is final; for any other event the
  * row is looked up again in the changed word. A guard holds an event during its action: between the change of the word
  * and the end of the action no other thread may see the new state with the old bits and nothing outstanding. */
@@ -187,7 +200,7 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo
                        bfo_cell_t *out)
 {
     uint32_t se = look.se;
-    bfo_cell_t c = cell(k, se, event);
+    bfo_cell_t c = row_of(k, se, event, ops);
 
     while (c.listed && c.next != se && !bfo_se_claim(m, look, c.next, ops->threads)) {
         if (BFO_KIND_GUARD == c.kind) {
@@ -195,7 +208,7 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo
         }
         look = bfo_look_at(m);
         se = look.se;
-        c = cell(k, se, event);
+        c = row_of(k, se, event, ops);
     }
     *out = c;
     if (!c.listed) {
@@ -206,16 +219,14 @@ static bfo_step_t fire(const machine_t *k, bfo_machine_t *m, unsigned event, bfo
     if (NULL != ops->trace) {
         ops->trace(request, c.row, se, c.next, event);
     }
-    if (NULL != ops->actions[c.action]) {
-        ops->actions[c.action](request, arg);
-    }
+    ops->actions[c.action](request, arg);
     return BFO_STEP_TAKEN;
 }
 
 /* Takes a guard's row. True: test the guards again; false: the request is complete, or another thread handles it. */
 static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look_t look, unsigned done, const bfo_fsm_ops_t *ops, void *request)
 {
-    bfo_cell_t c = cell(k, look.se, event);
+    bfo_cell_t c = row_of(k, look.se, event, ops);
     bool held = ops->threads && done != bfo_se_state(c.next);
     bfo_step_t step;
 
@@ -225,7 +236,7 @@ static bool claim(const machine_t *k, bfo_machine_t *m, unsigned event, bfo_look
     step = fire(k, m, event, look, ops, request, NULL, &c);
     if (held) {
         /* a thread that saw our event left the guards to us, even if our claim failed */
-        return 0 == bfo_events_down(m, true);
+        return 0 == bfo_events_down(m, true) && BFO_STEP_REJECTED != step;
     }
     return BFO_STEP_TAKEN == step && done != bfo_se_state(c.next);
 }

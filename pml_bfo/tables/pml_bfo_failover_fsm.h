@@ -22,13 +22,12 @@ typedef struct {
     bool peer_fenced; /* as above */
 } bfo_recv_facts_t;
 
-/* An action never waits. It may raise events on the same machine; it does not touch a request it has completed. */
 typedef void (*bfo_action_fn_t)(void *request, void *arg);
 
 /* Supplied once per process by the owner of the requests. */
 typedef struct {
-    const bfo_action_fn_t *actions;                                                            /* by BFO_SACT_* or BFO_RACT_*; NULL: nothing to do */
-    void (*reject)(void *request, uint32_t se, unsigned event);                                /* trace, count */
+    const bfo_action_fn_t *actions;                             /* by BFO_SACT_* or BFO_RACT_*; NULL: ACTION_IN_PLACE */
+    void (*reject)(void *request, uint32_t se, unsigned event); /* trace, count */
     void (*trace)(void *request, const char *row, uint32_t from, uint32_t to, unsigned event); /* or NULL */
     bool threads;                                                                              /* opal_using_threads() */
 } bfo_fsm_ops_t;
@@ -46,7 +45,8 @@ typedef struct {
 typedef enum { BFO_STEP_TAKEN, BFO_STEP_REJECTED, BFO_STEP_LOST } bfo_step_t;
 
 /* Raises one event: takes its row, runs the action, does ev- for a completion, then takes every guard that holds. The request may be
- * complete and reused when this returns. LOST: only with threads, a guard that another thread claimed first.
+ * complete and reused when this returns. LOST: only with threads, a guard that another thread claimed first. REJECTED: there is no row, or
+ * its action is an ACTION_IN_PLACE, whose events are fired (pml_bfo_failover_fire.h).
  * Locks: none; with threads the caller holds an event to raise a MESSAGE. Context: progress, or an MPI call. */
 bfo_step_t bfo_send_step(bfo_machine_t *m, unsigned event, const bfo_send_ops_t *ops, void *request, void *arg);
 bfo_step_t bfo_recv_step(bfo_machine_t *m, unsigned event, const bfo_recv_ops_t *ops, void *request, void *arg);

@@ -42,7 +42,7 @@ static void refuse(bfo_peer_t *peer, const bfo_hdr_t *h, bool is_failure)
     if (BFO_MSG_MATCH != h->common.type && !peer->declared) {
         bfo_hdr_pack_ack(&ack, 0, h->rndv.src_id, 0, 0, 0);
         ack.flags = is_failure ? BFO_FLAG_FAILED : 0;
-        (void) bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, bfo_threads, peer, &ack);
+        BFO_MUST_FIRE(bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, bfo_threads, peer, &ack));
     }
 }
 

@@ -118,6 +118,7 @@ sub shortest_chains
 my %elsewhere = (
     btl_openib_wire          => ['btl_openib_record'],
     pml_bfo                  => ['pml_bfo_device'],          # bfo_buffer_is_on_device(), which an inline function calls
+    pml_bfo_failover_fire    => ['pml_bfo_tell'],            # what a fired row calls, beside the actions, to trace its step
     pml_bfo_local            => ['pml_bfo_tell'],            # bfo_stat_drop() counts and reports
     pml_bfo_sync             => ['pml_bfo_local'],           # bfo_lock_wait(): _sync.h has no .c file
     sr_cm                    => [map { "sr_cm_$_" } qw(address event qp sync)],    # the rooms of librdmacm's calls, and the rooms

@@ -3,8 +3,9 @@
 # Copyright (c) 2026 The bfo authors
 #
 # tables_are_the_code.pl DIR: every action that pml_bfo_failover_send.def and _recv.def name is a C function of that name
-# (bfo_send_act_NAME, bfo_recv_act_NAME), the code raises every event by name, and the state word has one writer. The lists of
-# exceptions below only tighten: an entry that is no longer needed is an error as well. DESIGN.txt section 7.6.
+# (bfo_send_act_NAME, bfo_recv_act_NAME). The code fires every event, gives it to the engine, or does its rows in place, by name, and
+# no event of a row with an ACTION_IN_PLACE reaches the engine. The state word has one writer. The list of exceptions below only
+# tightens: an entry that is no longer needed is an error as well. DESIGN.txt section 7.6.
 # The same holds for btl_openib_drain.def (ofo_drain_act_NAME), which has no exceptions, and for the events of btl_openib_rail.def, whose
 # actions are elements of an array that the compiler makes from the table. The states of a set of queue pairs, of a marker, of a rail and of its
 # gate have one writer each, and one header of the PML calls the BTL's extension. DESIGN.txt sections 2.4, 10.2 and 10.3.
@@ -12,14 +13,7 @@
 use strict;
 use warnings;
 
-my %no_function = (
-    send => [qw(post_match post_rts take_ack take_put)],
-    recv => [qw(reset match_first take_frag take_fin_more take_fin)],
-);
-my %not_raised = (    # code that GUARD() generates raises a GUARD
-    send => [qw(START_EAGER START ACK PUT)],
-    recv => [qw(POST RTS_FIRST FRAG FIN DISCARDED)],
-);
+my %not_raised = (send => [], recv => [qw(DISCARDED)]);    # code that GUARD() generates raises a GUARD
 my %prefix = (send => 'BFO_SEV_', recv => 'BFO_REV_');
 
 my ($dir) = @ARGV;
@@ -82,14 +76,25 @@ for my $path (sort glob "$dir/pml_bfo/*/*.[ch]") {
 }
 for my $machine (qw(send recv)) {
     my $def = slurp("$dir/pml_bfo/tables/pml_bfo_failover_$machine.def");
-    my @actions = grep { 'none' ne $_ } $def =~ /^ACTION\((\w+)\)/mg;
+    my @actions = $def =~ /^ACTION(?:_IN_PLACE)?\((\w+)\)/mg;
+    my %in_place = map { $_ => 1 } $def =~ /^ACTION_IN_PLACE\((\w+)\)/mg;
     my %kind = $def =~ /^EVENT\((\w+),\s*(\w+),/mg;
+    my %by_hand = map { $_ => 1 } $text =~ /\bBFO_\U$machine\E_ROW\([^;]*\b(\w+)\);/g;
+    my %is_fired;
+    my $raises = $text =~ s/\bbfo_${machine}_fire(?:_at)?(\((?:[^()]++|(?1))*\))/$is_fired{$_} = 1 for $1 =~ m{\b$prefix{$machine}(\w+)}g; ''/ger;
+    # what is left of the code gives its events to the engine
 
-    die "$machine: few actions or events\n" if 20 > @actions || 20 > keys %kind;
-    same($machine, 'is an action without a function', $no_function{$machine},
+    die "$machine: few actions or events\n" if 20 > @actions || 20 > keys %kind || 2 > keys %by_hand;
+    same($machine, 'is an action without a function', [],
         [grep { $text !~ /^[a-z][^\n;]*\bbfo_${machine}_act_$_\([^;{]*\)\s*\{/m } @actions]);
     same($machine, 'is an event that nothing raises', $not_raised{$machine},
-        [grep { 'GUARD' ne $kind{$_} && $text !~ /\b$prefix{$machine}$_\b/ } sort keys %kind]);
+        [grep { 'GUARD' ne $kind{$_} && !$by_hand{$_} && $text !~ /\b$prefix{$machine}$_\b/ } sort keys %kind]);
+    my %is_err = map { $_ => 1 } $def =~ /^STATE\((\w+),\s*"[^"]*",\s*1\)/mg;
+    while ($def =~ /^ROW\w*\(\w+,\s*(\w+),\s*(\w+),\s*\w+,\s*(\w+)\)/mg) {
+        my ($from, $on, $act) = ($1, $2, $3);
+        complain("$machine: the engine gets $on in $from, whose action $act it does not have")
+            if $in_place{$act} && ('GUARD' eq $kind{$on} || $raises =~ /\b$prefix{$machine}$on\b/) && ($is_err{$from} || !$is_fired{$on});
+    }
 }
 
 # the_names TABLE WHAT: the actions or events of a table of the BTL.

@@ -24,6 +24,11 @@ planted() {
 planted "sed -i 's/bfo_send_act_restart(/bfo_send_act_other(/' */*.[ch]" "send: restart is an action without a function"
 planted "sed -i 's/BFO_REV_NOTIFY_COPY/BFO_REV_NOTIFY/' */*.c" "recv: NOTIFY_COPY is an event that nothing raises"
 planted "echo 'ACTION(invented)' >>tables/pml_bfo_failover_recv.def" "recv: invented is an action without a function"
+planted "sed -i 's/^ACTION(resend_rack)/ACTION_IN_PLACE(resend_rack)/' tables/pml_bfo_failover_recv.def" \
+    "recv: the engine gets RACK_ERR in WAITRTS, whose action resend_rack it does not have"
+planted "sed -i 's/bfo_send_fire(&req->m, BFO_SEV_FRAG_OK, bfo_threads, req, &length)/bfo_failover_send_raise(req, BFO_SEV_FRAG_OK, 0)/' send/*.c" \
+    "send: the engine gets FRAG_OK in STREAM, whose action count_frag it does not have"
+planted "sed -i 's/BFO_SEND_ROW(req->m.se, ACK);//' send/*.c" "send: ACK is an event that nothing raises"
 planted "echo 'void x(bfo_send_t *r) { r->m.own.se = 0; }' >>door/pml_bfo_send_api.c" "pml_bfo_send_api.c: only pml_bfo_failover_se.h"
 planted "echo '/* BFO_SEV_NOTIFY_OK */' >>show/pml_bfo_tell.c; sed -i 's/BFO_SEV_NOTIFY_OK,/0,/' handshake/pml_bfo_failover_actions.c" \
     "send: NOTIFY_OK is an event that nothing raises"

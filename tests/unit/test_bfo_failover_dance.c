@@ -367,6 +367,12 @@ static void shared_notify(void *request, void *arg)
     bfo_events_up(&sh->m, true);
 }
 
+static void shared_none(void *request, void *arg)
+{
+    (void) request;
+    (void) arg;
+}
+
 static void shared_facts(void *request, unsigned state, bfo_send_facts_t *facts)
 {
     (void) request;
@@ -374,7 +380,7 @@ static void shared_facts(void *request, unsigned state, bfo_send_facts_t *facts)
     facts->resp = true;
 }
 
-static const bfo_action_fn_t shared_actions[BFO_SEND_ACTIONS] = {[BFO_SACT_post_notify] = shared_notify};
+static const bfo_action_fn_t shared_actions[BFO_SEND_ACTIONS] = {[BFO_SACT_none] = shared_none, [BFO_SACT_post_notify] = shared_notify};
 static const bfo_send_ops_t shared_ops = {{shared_actions, shared_reject, NULL, true}, shared_facts};
 
 static void *complete_one_in_error(void *arg)

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The request machines: this program walks every cell of both tables with its own actions, compares the guards with rules written by
- * hand, and compares the hot rows with the table. DESIGN.txt section 7. */
+ * The request machines: this program walks every cell of both tables with its own actions, by the engine and fired, compares the guards
+ * with rules written by hand, and compares the hot rows with the table. DESIGN.txt section 7. */
+#include "bfo_assert.h"
+
+#include "tables/pml_bfo_failover_fire.h"
 #include "tables/pml_bfo_failover_fsm.h"
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -116,6 +122,121 @@ static void machine_garbage_states_and_events_are_rejected(void **unused)
     assert_int_equal(0xffff0007u, r.m.se);
     assert_string_equal("?", bfo_send_state_name(77));
     assert_string_equal("?", bfo_recv_event_name(9999));
+}
+
+/* ---- every cell, fired -------------------------------------------------------------------------------- */
+#define ACTION(name) \
+    void bfo_send_act_##name(void *request, void *arg) \
+    { \
+        send_##name(request, arg); \
+    }
+#include "tables/pml_bfo_failover_send.def"
+#define ACTION(name) \
+    void bfo_recv_act_##name(void *request, void *arg) \
+    { \
+        recv_##name(request, arg); \
+    }
+#include "tables/pml_bfo_failover_recv.def"
+
+void bfo_tell_send_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event)
+{
+    trace(request, row, from, to, event);
+}
+
+void bfo_tell_recv_step(void *request, const char *row, uint32_t from, uint32_t to, unsigned event)
+{
+    trace(request, row, from, to, event);
+}
+
+/* Is this an event of a message that nothing goes wrong with? The first four and two are completions that can also come late. */
+static bool is_usual(bool sender, unsigned event, size_t n)
+{
+    static const unsigned sends[] = {BFO_SEV_MATCH_OK, BFO_SEV_RTS_OK, BFO_SEV_FRAG_OK, BFO_SEV_WRITE_OK, BFO_SEV_FIN, BFO_SEV_ALL_DELIVERED};
+    static const unsigned recvs[] = {BFO_REV_READ_OK,       BFO_REV_READ_ALL_OK, BFO_REV_CANCEL,
+                                     BFO_REV_MATCHED_EAGER, BFO_REV_MATCHED,     BFO_REV_RESPONSE_OK};
+
+    for (size_t i = 0; i < n; i++) {
+        if ((sender ? sends[i] : recvs[i]) == event) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A completion of a message that nothing seemed wrong with, in an ERR-class state: it is for the engine. */
+static bool is_late(bool sender, unsigned state, unsigned event)
+{
+    return is_usual(sender, event, sender ? 4 : 2) && (sender ? bfo_send_state_is_err(state) : bfo_recv_state_is_err(state));
+}
+
+static void fire_cell(const side_t *side, unsigned state, unsigned event, bool threads)
+{
+    const expected_t *want = is_late(side->sender, state, event) ? NULL : find(side, state, event);
+    request_t r = {.m = {.se = BFO_SE(state, 7), .events = 2}, .last = ACTIONS_MAX};
+    bool fired = side->sender ? bfo_send_fire(&r.m, event, threads, &r, NULL) : bfo_recv_fire(&r.m, event, threads, &r, NULL);
+
+    assert_int_equal(NULL != want, fired);
+    assert_int_equal(2, r.m.events); /* the caller releases the event of a completion */
+    if (NULL == want) {
+        assert_int_equal(BFO_SE(state, 7), r.m.se);
+        assert_int_equal(ACTIONS_MAX, r.last);
+        return;
+    }
+    assert_int_equal(BFO_SE(want->next, want->epoch), r.m.se);
+    assert_int_equal((side->sender ? BFO_SACT_none : BFO_RACT_none) == want->action ? ACTIONS_MAX : want->action, r.last);
+    if (is_usual(side->sender, event, 6)) {
+        assert_null(r.row);
+    } else {
+        assert_non_null(r.row);
+        assert_string_equal(want->id, r.row);
+    }
+}
+
+static void fired_every_cell_does_its_row_or_is_for_the_engine(void **unused)
+{
+    (void) unused;
+    for (int i = 0; i < 2; i++) {
+        for (unsigned state = 0; state < sides[i].states; state++) {
+            for (unsigned event = 0; event < sides[i].events; event++) {
+                fire_cell(&sides[i], state, event, false);
+                fire_cell(&sides[i], state, event, true);
+            }
+        }
+    }
+}
+
+/* ---- rows whose action the engine does not have ------------------------------------------------------- */
+#define ACTION(name) [BFO_SACT_##name] = send_##name,
+#define ACTION_IN_PLACE(name)
+static const bfo_action_fn_t engine_actions[BFO_SEND_ACTIONS] = {
+#include "tables/pml_bfo_failover_send.def"
+};
+static const bfo_send_ops_t engine_ops = {{engine_actions, reject, trace, false}, send_facts};
+
+static bool is_rejected(unsigned state, unsigned event)
+{
+    request_t r = {.m = {.se = BFO_SE(state, 7), .events = 2}, .last = ACTIONS_MAX};
+
+    return BFO_STEP_REJECTED == bfo_send_step(&r.m, event, &engine_ops, &r, NULL) && BFO_SE(state, 7) == r.m.se && ACTIONS_MAX == r.last
+           && NULL == r.row && 1 == r.rejected && (BFO_KIND_COMPLETION == bfo_send_cell(r.m.se, event).kind ? 1 : 2) == r.m.events;
+}
+
+/* With assertions such a row ends the process; without them it changes nothing, and is counted. */
+static void machine_an_action_in_place_is_no_action_of_the_engine(void **unused)
+{
+    int status = 0;
+    pid_t child;
+
+    (void) unused;
+    assert_false(is_rejected(BFO_SEND_STREAM, BFO_SEV_DATA_ERR));
+    child = fork();
+    if (0 == child) {
+        (void) signal(SIGABRT, SIG_DFL);
+        (void) close(STDERR_FILENO);
+        _exit(is_rejected(BFO_SEND_STREAM, BFO_SEV_FRAG_OK) && is_rejected(BFO_SEND_RTS, BFO_SEV_ACK) ? 0 : 1);
+    }
+    assert_int_equal(child, waitpid(child, &status, 0));
+    assert_true(BFO_ASSERTIONS ? WIFSIGNALED(status) && SIGABRT == WTERMSIG(status) : WIFEXITED(status) && 0 == WEXITSTATUS(status));
 }
 
 /* ---- shape of the tables ------------------------------------------------------------------------------ */
@@ -293,6 +414,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(machine_every_cell_does_its_row_or_is_rejected),
         cmocka_unit_test(machine_garbage_states_and_events_are_rejected),
+        cmocka_unit_test(fired_every_cell_does_its_row_or_is_for_the_engine),
+        cmocka_unit_test(machine_an_action_in_place_is_no_action_of_the_engine),
         cmocka_unit_test(machine_tables_keep_their_promises),
         cmocka_unit_test(guard_every_combination_of_facts_raises_the_right_event),
         cmocka_unit_test(hot_rows_equal_the_table),

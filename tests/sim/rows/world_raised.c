@@ -3,7 +3,8 @@
  *
  * world_rows raised: takes every row of both request machines, except guards and states without a request, on a real request with
  * its real action. This file puts the request into the state and raises the event, and the request must end. This covers rows that no
- * message or completion can bring about (unreached.list tells why). DESIGN.txt section 13.
+ * message or completion can bring about (unreached.list tells why). The engine has no ACTION_IN_PLACE: rows with these actions are fired,
+ * those of unreached.list alone. DESIGN.txt section 13.
  */
 #include "world.h"
 
@@ -25,6 +26,28 @@ static const row_t send_rows[] = {
 static const row_t recv_rows[] = {
 #include "tables/pml_bfo_failover_recv.def"
 };
+
+/* The actions that the engine does not have, as bits. */
+#define ACTION(name)
+#define ACTION_IN_PLACE(name) | 1u << BFO_SACT_##name
+static const uint32_t send_in_place = 0
+#include "tables/pml_bfo_failover_send.def"
+    ;
+#define ACTION(name)
+#define ACTION_IN_PLACE(name) | 1u << BFO_RACT_##name
+static const uint32_t recv_in_place = 0
+#include "tables/pml_bfo_failover_recv.def"
+    ;
+
+static bool send_is_in_place(const row_t *row)
+{
+    return send_in_place >> bfo_send_cell(BFO_SE(row->state, 0), row->event).action & 1;
+}
+
+static bool recv_is_in_place(const row_t *row)
+{
+    return recv_in_place >> bfo_recv_cell(BFO_SE(row->state, 0), row->event).action & 1;
+}
 
 static bfo_send_t *send_in(unsigned state)
 {
@@ -80,22 +103,79 @@ static bfo_recv_t *recv_in(unsigned state)
     return req;
 }
 
+/* A receive in ERRL all of whose READs have come back, one of them in error. */
+static bfo_recv_t *recv_of_reads_in_errl(void)
+{
+    bfo_recv_t *req = recv_read(9000, &world_btl[0]);
+
+    comes_back(WORLD_GET, OPAL_ERROR);
+    while (is_posted(WORLD_GET)) {
+        comes_back(WORLD_GET, OPAL_SUCCESS);
+    }
+    must(BFO_RECV_ERRL == bfo_se_state(req->m.se) && 0 == req->open);
+    return req;
+}
+
+static bool fires_send(const row_t *row)
+{
+    return BFO_SEV_REFUSED == row->event || (BFO_SEND_DEAD == row->state && BFO_SEV_PEER_DECLARED == row->event);
+}
+
+static void fire_send(bfo_send_t *req, unsigned event)
+{
+    int error = MPI_ERR_OTHER;
+
+    must(BFO_SEV_REFUSED == event ? bfo_send_fire(&req->m, BFO_SEV_REFUSED, false, req, &error)
+                                  : bfo_send_fire(&req->m, BFO_SEV_PEER_DECLARED, false, req, &error));
+}
+
+/* Rows of READs, whose action needs READs; the world takes those in ACTIVE and QUIESCE. */
+static bool needs_reads(const row_t *row)
+{
+    return (BFO_REV_READ_OK == row->event || BFO_REV_READ_ALL_OK == row->event) && (BFO_RECV_ACTIVE == row->state || BFO_RECV_QUIESCE == row->state);
+}
+
+static bool fires_recv(const row_t *row)
+{
+    return BFO_REV_FIN_UNFENCED == row->event || (BFO_RECV_DEAD == row->state && BFO_REV_PEER_DECLARED == row->event);
+}
+
+static void fire_recv(bfo_recv_t *req, unsigned event)
+{
+    const bfo_match_hdr_t message = {.seq = req->match_seq};
+    int error = MPI_ERR_OTHER;
+    bfo_peer_t *peer;
+    bfo_fin_hdr_t fin;
+
+    if (BFO_REV_FIN_UNFENCED == event) {
+        if (NULL == world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML]) {
+            (void) send_match(); /* the first message makes the peer */
+        }
+        peer = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+        bfo_hdr_pack_fin(&fin, 0, BFO_FIN_WRITE | BFO_FIN_RESENT, 0x700000001u, 100, &message);
+        fin.wrail = peer->rails[2].name;
+        must(bfo_recv_fire_at(NULL, bfo_look_at(&req->m), BFO_REV_FIN_UNFENCED, false, peer, &fin));
+    } else {
+        must(bfo_recv_fire(&req->m, BFO_REV_PEER_DECLARED, false, req, &error));
+    }
+}
+
 /* The caller that raises the event of a completion holds this event; a caller that brings a message holds the request meanwhile. */
 static void raise_send(const row_t *row)
 {
     bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_RACK}, .dst_id = 0x700000001u};
-    int error = MPI_ERR_OTHER;
     bfo_send_t *req;
 
     life_begins(0);
     req = send_in(row->state);
     h.epoch = (uint16_t) (bfo_se_epoch(req->m.se) + (BFO_SEV_RERR != row->event)); /* RERR ends this attempt, RACK and NACK speak of the next */
     bfo_send_get(req);
-    bfo_failover_send_raise(req, row->event,
-                            BFO_SEV_PUT_RAIL_DOWN == row->event   ? (void *) &h.dst_id
-                            : BFO_SEV_PEER_DECLARED == row->event ? (void *) &error
-                                                                  : (void *) &h);
-    if (BFO_KIND_COMPLETION != bfo_send_cell(req->m.se, row->event).kind) {
+    if (send_is_in_place(row)) {
+        fire_send(req, row->event);
+    } else {
+        bfo_failover_send_raise(req, row->event, BFO_SEV_PUT_RAIL_DOWN == row->event ? (void *) &h.dst_id : (void *) &h);
+    }
+    if (send_is_in_place(row) || BFO_KIND_COMPLETION != bfo_send_cell(req->m.se, row->event).kind) {
         bfo_send_put(req);
     }
     life_ends();
@@ -104,17 +184,22 @@ static void raise_send(const row_t *row)
 static void raise_recv(const row_t *row)
 {
     bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY}};
+    const bool reads = BFO_RECV_ERRL == row->state && (BFO_REV_READ_OK == row->event || BFO_REV_READ_ALL_OK == row->event);
     bfo_notify_t notify = {NULL, &h};
-    int error = MPI_ERR_OTHER;
     bfo_recv_t *req;
 
-    life_begins(0);
-    req = recv_in(row->state);
+    life_begins(reads ? READS : 0);
+    req = reads ? recv_of_reads_in_errl() : recv_in(row->state);
     notify.from = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
     h.epoch = (uint16_t) (bfo_se_epoch(req->m.se) + 1);
+    req->open += reads; /* the READ that comes back now */
     bfo_recv_get(req);
-    bfo_failover_recv_raise(req, row->event, BFO_REV_PEER_DECLARED == row->event ? (void *) &error : (void *) &notify);
-    if (BFO_KIND_COMPLETION != bfo_recv_cell(req->m.se, row->event).kind) {
+    if (recv_is_in_place(row)) {
+        fire_recv(req, row->event);
+    } else {
+        bfo_failover_recv_raise(req, row->event, &notify);
+    }
+    if (recv_is_in_place(row) || BFO_KIND_COMPLETION != bfo_recv_cell(req->m.se, row->event).kind) {
         bfo_recv_put(req);
     }
     life_ends();
@@ -128,26 +213,10 @@ static void raise_refused(void)
     life_begins(0);
     (void) send_match(); /* the first message makes the peer */
     bfo_hdr_pack_ack(&ack, 0, 0x700000001u, 0, 0, 0);
-    (void) bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, false, world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML],
-                            &ack);
+    must(bfo_recv_fire_at(NULL, BFO_KNOWN(BFO_RECV_NONE), BFO_REV_RTS_REFUSED, false, world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML],
+                          &ack));
     must(is_posted(BFO_MSG_ACK));
     life_ends();
-}
-
-/* Is this a row of a receive that the PML ends before it asks the machine? Raised alone, such a row would leave the request open. */
-static bool is_done_in_place(const row_t *row)
-{
-    const unsigned to = bfo_se_state(bfo_recv_cell(BFO_SE(row->state, 0), row->event).next);
-
-    return BFO_RECV_UNMATCHED == row->state && BFO_REV_STALE != row->event && BFO_REV_FIN_UNFENCED != row->event && BFO_RECV_UNMATCHED != to;
-}
-
-/* Does the action of this row take data that only a BTL can bring? */
-static bool send_needs_data(const row_t *row)
-{
-    const unsigned action = bfo_send_cell(BFO_SE(row->state, 0), row->event).action;
-
-    return BFO_SACT_count_frag == action || BFO_SACT_count_write_post_fin == action || BFO_SACT_take_fin == action;
 }
 
 void rows_raised(void)
@@ -155,15 +224,16 @@ void rows_raised(void)
     for (size_t i = 0; i < sizeof(send_rows) / sizeof(send_rows[0]); ++i) {
         const row_t *row = &send_rows[i];
 
-        if (bfo_send_state_is_open(row->state) && BFO_KIND_GUARD != bfo_send_cell(0, row->event).kind && !send_needs_data(row)) {
+        if (bfo_send_state_is_open(row->state) && BFO_KIND_GUARD != bfo_send_cell(0, row->event).kind
+            && (!send_is_in_place(row) || fires_send(row))) {
             raise_send(row);
         }
     }
     for (size_t i = 0; i < sizeof(recv_rows) / sizeof(recv_rows[0]); ++i) {
         const row_t *row = &recv_rows[i];
 
-        if (BFO_RECV_NONE != row->state && BFO_RECV_SEALED != row->state && !is_done_in_place(row) && BFO_REV_POST != row->event
-            && BFO_KIND_GUARD != bfo_recv_cell(0, row->event).kind) {
+        if (BFO_RECV_NONE != row->state && BFO_RECV_SEALED != row->state && BFO_KIND_GUARD != bfo_recv_cell(0, row->event).kind
+            && (!recv_is_in_place(row) || fires_recv(row)) && !needs_reads(row)) {
             raise_recv(row);
         }
     }
