@@ -82,6 +82,7 @@ for name in rails_lost errors resends restarts duplicate stale dropped; do
 done
 says 'bfo: [01]->[01] send req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> notified on '
 says 'bfo: [01]<-[01] recv req 0x[0-9a-f.]+ seq [0-9]+ epoch [0-9]+: .* -> '
+says 'bfo: [01]<-[01] recv req 0x[0-9a-f.]+ seq [0-9]+ epoch [1-9][0-9]*: waitrts -> active on .* \(R14\)' # a row that is fired
 says 'bfo: [01]->[01] (MATCH|match|FIN|fin|RNDV|rndv) sent again$'
 says 'bfo: [01] message dropped: duplicate$'
 [ "$(grep -c ' sent again$' "$LOG")" = "$(sum resends)" ] || { cat "$LOG"; fail "not every message sent again is counted"; }
