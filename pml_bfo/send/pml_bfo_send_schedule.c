@@ -230,7 +230,7 @@ inline __attribute__((always_inline)) void bfo_send_act_take_ack(void *request, 
     const bfo_ack_hdr_t *ack = arg;
 
     if (NULL != req->regs) {
-        __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* what was written beyond it is sent again */
+        __atomic_store_n(&req->bytes, ack->send_offset, __ATOMIC_SEQ_CST); /* bytes beyond this offset are sent again */
     }
     req->next = ack->send_offset;
     req->end = ack->send_offset + ack->send_size;
