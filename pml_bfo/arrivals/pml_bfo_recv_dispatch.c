@@ -10,7 +10,7 @@
 #include "tables/pml_bfo_failover_fire.h"
 #include "types/pml_bfo_extension.h"
 #include "failover/pml_bfo_failover.h"
-#include "handshake/pml_bfo_failover_dance.h"
+#include "handshake/pml_bfo_failover_handshake.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_rails.h"
 #include "ends/pml_bfo_recv_complete.h"
@@ -473,7 +473,7 @@ static void on_other(BFO_ARRIVAL_ARGS)
         break;
     default:
         if (PML_BFO) {
-            bfo_failover_on_dance(source_of(btl, des), &h->dance);
+            bfo_failover_on_handshake(source_of(btl, des), &h->handshake);
         }
         break;
     }

@@ -135,7 +135,7 @@ void bfo_failover_rails_down(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen
     }
 }
 
-void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h)
+void bfo_failover_dead_set(bfo_peer_t *peer, bfo_handshake_hdr_t *h)
 {
     h->nrails = peer->n_rails;
     for (uint8_t r = 0; r < peer->n_rails; ++r) {

@@ -26,7 +26,7 @@ void bfo_failover_btl_error(mca_btl_base_module_t *btl, int32_t flags, opal_proc
 
 #if PML_BFO
 /* Fills in the dead rails of this side, for NOTIFY. */
-void bfo_failover_dead_set(bfo_peer_t *peer, bfo_dance_hdr_t *h);
+void bfo_failover_dead_set(bfo_peer_t *peer, bfo_handshake_hdr_t *h);
 /* False: the NOTIFY names a generation that cannot exist; the caller drops it. */
 bool bfo_failover_rails_are_possible(bfo_peer_t *peer, uint8_t mask, const uint16_t *gen);
 /* Handles the dead rails that a NOTIFY names: fences each of them that is still alive here. */

@@ -33,7 +33,7 @@ size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handles)
     case BFO_MSG_RACK:
     case BFO_MSG_NACK:
     case BFO_MSG_RERR:
-        return sizeof(bfo_dance_hdr_t);
+        return sizeof(bfo_handshake_hdr_t);
     case BFO_MSG_RAILS:
         return sizeof(bfo_rails_hdr_t);
     case BFO_MSG_LIFE:
@@ -71,7 +71,7 @@ bool bfo_hdr_is_valid(uint8_t type, const void *data, size_t length, size_t tota
     case BFO_MSG_RACK:
     case BFO_MSG_NACK:
     case BFO_MSG_RERR:
-        return bfo_hdr_common_is_valid(type, h, length, sizeof(h->dance)) && h->dance.nrails <= BFO_MAX_RAILS;
+        return bfo_hdr_common_is_valid(type, h, length, sizeof(h->handshake)) && h->handshake.nrails <= BFO_MAX_RAILS;
     case BFO_MSG_RAILS:
         return bfo_hdr_common_is_valid(type, h, length, sizeof(h->rails)) && total == sizeof(h->rails) && 0 != h->rails.number;
     case BFO_MSG_LIFE:

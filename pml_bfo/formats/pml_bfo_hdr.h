@@ -139,7 +139,7 @@ typedef struct {
     uint16_t rail_gen[BFO_MAX_RAILS];
     uint32_t jobid; /* of the sender, a cross-check */
     uint32_t vpid;
-} bfo_dance_hdr_t; /* NOTIFY, RACK, NACK, RERR */
+} bfo_handshake_hdr_t; /* NOTIFY, RACK, NACK, RERR */
 
 typedef struct {
     uint8_t type;
@@ -187,7 +187,7 @@ typedef union {
     bfo_frag_hdr_t frag;
     bfo_put_hdr_t put;
     bfo_fin_hdr_t fin;
-    bfo_dance_hdr_t dance;
+    bfo_handshake_hdr_t handshake;
     bfo_rails_hdr_t rails;
     bfo_life_hdr_t life;
     bfo_foreign_hdr_t foreign;
@@ -237,15 +237,15 @@ BFO_AT(bfo_fin_hdr_t, size, 8);
 BFO_AT(bfo_fin_hdr_t, frag_id, 16);
 BFO_AT(bfo_fin_hdr_t, match, 24);
 BFO_AT(bfo_fin_hdr_t, share, 40);
-BFO_SIZE(bfo_dance_hdr_t, 64);
-BFO_AT(bfo_dance_hdr_t, src_id, 16);
-BFO_AT(bfo_dance_hdr_t, dst_id, 24);
-BFO_AT(bfo_dance_hdr_t, epoch, 32);
-BFO_AT(bfo_dance_hdr_t, nrails, 34);
-BFO_AT(bfo_dance_hdr_t, dead_mask, 35);
-BFO_AT(bfo_dance_hdr_t, rail_gen, 40);
-BFO_AT(bfo_dance_hdr_t, jobid, 56);
-BFO_AT(bfo_dance_hdr_t, vpid, 60);
+BFO_SIZE(bfo_handshake_hdr_t, 64);
+BFO_AT(bfo_handshake_hdr_t, src_id, 16);
+BFO_AT(bfo_handshake_hdr_t, dst_id, 24);
+BFO_AT(bfo_handshake_hdr_t, epoch, 32);
+BFO_AT(bfo_handshake_hdr_t, nrails, 34);
+BFO_AT(bfo_handshake_hdr_t, dead_mask, 35);
+BFO_AT(bfo_handshake_hdr_t, rail_gen, 40);
+BFO_AT(bfo_handshake_hdr_t, jobid, 56);
+BFO_AT(bfo_handshake_hdr_t, vpid, 60);
 BFO_SIZE(bfo_rails_hdr_t, 20);
 BFO_AT(bfo_rails_hdr_t, out, 2);
 BFO_AT(bfo_rails_hdr_t, quiet, 3);

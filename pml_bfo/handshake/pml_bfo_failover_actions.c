@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The restart handshake ("dance"): the actions of the rows of the two request machines, and the sending of the four messages of the
+ * The restart handshake ("handshake"): the actions of the rows of the two request machines, and the sending of the four messages of the
  * handshake. The machines themselves are tables (pml_bfo_failover_*.def); nothing here decides a state.
  * DESIGN.txt sections 7 and 14.6.
  */
@@ -29,19 +29,19 @@
 #if PML_BFO
 /* ---- messages of the handshake --------------------------------------------------------------------- */
 
-void bfo_dance_pack(bfo_dance_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
+void bfo_handshake_pack(bfo_handshake_hdr_t *h, uint8_t type, uint16_t epoch, bool failed, bfo_id_t src_id, bfo_id_t dst_id)
 {
     const opal_process_name_t me = OPAL_PROC_MY_NAME;
 
-    *h = (bfo_dance_hdr_t){.match = {.type = type, .flags = failed ? BFO_FLAG_FAILED : 0},
-                           .src_id = src_id,
-                           .dst_id = dst_id,
-                           .epoch = epoch,
-                           .jobid = me.jobid,
-                           .vpid = me.vpid};
+    *h = (bfo_handshake_hdr_t){.match = {.type = type, .flags = failed ? BFO_FLAG_FAILED : 0},
+                               .src_id = src_id,
+                               .dst_id = dst_id,
+                               .epoch = epoch,
+                               .jobid = me.jobid,
+                               .vpid = me.vpid};
 }
 
-bool bfo_dance_send(bfo_peer_t *peer, const bfo_dance_hdr_t *h, mca_btl_base_completion_fn_t done, void *req)
+bool bfo_handshake_send(bfo_peer_t *peer, const bfo_handshake_hdr_t *h, mca_btl_base_completion_fn_t done, void *req)
 {
     return OMPI_SUCCESS == bfo_ctl_send(peer, BFO_ANY_PATH, h, sizeof(*h), done, req);
 }
@@ -97,19 +97,19 @@ static void send_notify(bfo_send_t *req)
 {
     const mca_pml_base_request_t *base = &req->req_send.req_base;
     bfo_peer_t *peer = req->lane->peer;
-    bfo_dance_hdr_t h;
+    bfo_handshake_hdr_t h;
 
     BFO_ASSERT(send_is_in(req, SEND_STATE(NOTIFIED), SEND_STATE(DEAD)));
     BFO_ASSERT(BFO_EPOCH_LAST != bfo_se_epoch(req->m.se)); /* S13e: the last attempt is not restarted */
     BFO_ASSERT(BFO_MSG_MATCH != req->rts_type);
-    bfo_dance_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error, bfo_name_id(&req->name), req->dst_id);
+    bfo_handshake_pack(&h, BFO_MSG_NOTIFY, (uint16_t) (bfo_se_epoch(req->m.se) + 1), MPI_SUCCESS != req->error, bfo_name_id(&req->name), req->dst_id);
     h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
     h.match.src = base->req_comm->c_my_rank;
     h.match.tag = base->req_tag;
     h.match.seq = req->match_seq;
     bfo_failover_dead_set(peer, &h);
     bfo_send_get(req);
-    if (!bfo_dance_send(peer, &h, notify_completed, req)) {
+    if (!bfo_handshake_send(peer, &h, notify_completed, req)) {
         bfo_send_unget(req);
         send_give_up(req, "no rail is left for a restart");
     }
@@ -177,7 +177,7 @@ void bfo_send_act_take_dst(void *request, void *arg)
 
 void bfo_send_act_take_rerr(void *request, void *arg)
 {
-    const bfo_dance_hdr_t *h = arg;
+    const bfo_handshake_hdr_t *h = arg;
     bfo_send_t *req = request;
 
     BFO_ASSERT(send_is_in(req, SEND_STATE(ERRD), SEND_STATE(DEAD)));
@@ -197,7 +197,7 @@ void bfo_send_act_note_rack(void *request, void *arg)
 
 void bfo_send_act_note_nack(void *request, void *arg)
 {
-    const bfo_dance_hdr_t *h = arg;
+    const bfo_handshake_hdr_t *h = arg;
     bfo_send_t *req = request;
 
     BFO_ASSERT(send_is_in(req, SEND_STATE(NOTIFIED), SEND_STATE(DEAD)));
@@ -266,7 +266,7 @@ static void send_facts(void *request, unsigned state, bfo_send_facts_t *facts)
 /* ---- actions of the receiver ----------------------------------------------------------------------- */
 
 /* A message of a receive request's handshake completed. */
-static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, int status, unsigned ok, unsigned err)
+static void recv_handshake_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, int status, unsigned ok, unsigned err)
 {
     bfo_peer_t *peer = req->lane->peer;
     const uint8_t rail = bfo_rail_index(peer, btl);
@@ -281,21 +281,21 @@ static void recv_dance_completed(mca_btl_base_module_t *btl, bfo_recv_t *req, in
 
 static void rerr_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
-    recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RERR_OK, BFO_REV_RERR_ERR);
+    recv_handshake_completed(btl, des->des_cbdata, status, BFO_REV_RERR_OK, BFO_REV_RERR_ERR);
 }
 
 static void rack_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, mca_btl_base_descriptor_t *des, int status)
 {
-    recv_dance_completed(btl, des->des_cbdata, status, BFO_REV_RACK_OK, BFO_REV_RACK_ERR);
+    recv_handshake_completed(btl, des->des_cbdata, status, BFO_REV_RACK_OK, BFO_REV_RACK_ERR);
 }
 
 static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool failed, mca_btl_base_completion_fn_t done)
 {
     const mca_pml_base_request_t *base = &req->req_recv.req_base;
     bfo_peer_t *peer = req->lane->peer;
-    bfo_dance_hdr_t h;
+    bfo_handshake_hdr_t h;
 
-    bfo_dance_pack(&h, type, epoch, failed, req->src_id, bfo_name_id(&req->name));
+    bfo_handshake_pack(&h, type, epoch, failed, req->src_id, bfo_name_id(&req->name));
     h.match.ctx = (uint16_t) BFO_OMPI_CTX_OF(base->req_comm);
     h.match.src = base->req_ompi.req_status.MPI_SOURCE;
     h.match.tag = base->req_ompi.req_status.MPI_TAG;
@@ -303,7 +303,7 @@ static void recv_answer(bfo_recv_t *req, uint8_t type, uint16_t epoch, bool fail
     if (NULL != done) {
         bfo_recv_get(req);
     }
-    if (!bfo_dance_send(peer, &h, done, req)) {
+    if (!bfo_handshake_send(peer, &h, done, req)) {
         if (NULL != done) {
             bfo_recv_unget(req);
         }
@@ -343,7 +343,7 @@ void bfo_recv_act_set_fail(void *request, void *arg)
     ((bfo_recv_t *) request)->error = MPI_ERR_OTHER;
 }
 
-static void take_notify(bfo_recv_t *req, const bfo_dance_hdr_t *h)
+static void take_notify(bfo_recv_t *req, const bfo_handshake_hdr_t *h)
 {
     if (h->match.flags & BFO_FLAG_FAILED) {
         req->error = MPI_ERR_OTHER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Replaces pml_bfo_failover_actions.c and _dance.c when failover is compiled out: nothing is sent again. When a fragment
+ * Replaces pml_bfo_failover_actions.c and _handshake.c when failover is compiled out: nothing is sent again. When a fragment
  * fails its peer is declared, and the peer's requests end with an error once nothing refers to them. DESIGN.txt section 14.6.
  */
 #include "types/pml_bfo.h"

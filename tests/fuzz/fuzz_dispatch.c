@@ -149,14 +149,14 @@ static void make_fin(message_t *m)
     m->length = sizeof(bfo_fin_hdr_t);
 }
 
-static void make_dance(message_t *m, unsigned rank)
+static void make_handshake(message_t *m, unsigned rank)
 {
     const bool to_receiver = BFO_MSG_NOTIFY == m->type;
     const bfo_name_t *name = living(to_receiver ? &bfo.recvs : &bfo.sends, byte());
     const unsigned odd = byte();
-    bfo_dance_hdr_t *h = &m->u.h.dance;
+    bfo_handshake_hdr_t *h = &m->u.h.handshake;
 
-    *h = (bfo_dance_hdr_t){.match = {.type = m->type}, .nrails = 2, .jobid = 77, .vpid = rank, .src_id = 9, .dst_id = 9};
+    *h = (bfo_handshake_hdr_t){.match = {.type = m->type}, .nrails = 2, .jobid = 77, .vpid = rank, .src_id = 9, .dst_id = 9};
     if (NULL != name && to_receiver) {
         const bfo_recv_t *req = bfo_container(name, bfo_recv_t, name);
 
@@ -288,7 +288,7 @@ static void op_message(void)
         m.length = sizeof(bfo_life_hdr_t);
         break;
     default:
-        make_dance(&m, rank);
+        make_handshake(&m, rank);
         break;
     }
     m.length = m.length < sizeof(m.u.raw) ? m.length : sizeof(m.u.raw);

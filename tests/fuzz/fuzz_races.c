@@ -320,7 +320,7 @@ static bfo_recv_t *receive_by_put(int tag)
 /* A receive that ends with an error has asked for data by PUT that nobody will write. A late FIN must not find these PUTs. */
 static void puts_of_a_lost_receive_come_back(void)
 {
-    bfo_dance_hdr_t notify = {
+    bfo_handshake_hdr_t notify = {
         .match = {.type = BFO_MSG_NOTIFY, .flags = BFO_FLAG_FAILED}, .src_id = 0x800000001u, .epoch = 1, .jobid = 77, .vpid = 1};
     bfo_recv_t *recv;
 

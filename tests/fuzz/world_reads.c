@@ -231,7 +231,7 @@ static void odd_offers_are_copied(void)
 /* H38: a READ over one rail fails. The restart waits for the READs of the other rail, which would write into the buffer later. */
 static void restart_waits_for_all_reads(void)
 {
-    bfo_dance_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .epoch = 1, .nrails = 2, .dead_mask = 1};
+    bfo_handshake_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .epoch = 1, .nrails = 2, .dead_mask = 1};
     bfo_recv_t *req;
 
     (void) life_begins();

@@ -164,7 +164,7 @@ static void fence_of_before_ends_after_the_return(void)
 static void dead_set_names_the_generation_before(void)
 {
     bfo_peer_t *peer = life_begins(true);
-    bfo_dance_hdr_t notify = {.epoch = 1};
+    bfo_handshake_hdr_t notify = {.epoch = 1};
 
     bfo_failover_dead_set(peer, &notify);
     must(1 == notify.dead_mask && 0 == notify.rail_gen[0], "a dead rail is not named");
@@ -172,7 +172,7 @@ static void dead_set_names_the_generation_before(void)
     world_rail_fails(&world_btl[0]);
     world_fence_done(0, false);
     world_rail_returns(&world_btl[0]);
-    notify = (bfo_dance_hdr_t){.epoch = 1};
+    notify = (bfo_handshake_hdr_t){.epoch = 1};
     bfo_failover_dead_set(peer, &notify);
     must(1 == notify.dead_mask && 1 == notify.rail_gen[0], "the last dead generation of a rail in use is not named");
 }
@@ -478,7 +478,7 @@ static void read_of_before_costs_no_rail(void)
     bfo_peer_t *peer;
     ompi_request_t *request = NULL;
     const bfo_recv_t *req;
-    bfo_dance_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .epoch = 1, .nrails = 2};
+    bfo_handshake_hdr_t notify = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .epoch = 1, .nrails = 2};
 
     bfo_params.use_put = false;
     peer = life_begins(false);

@@ -141,7 +141,7 @@ init { atomic { se=QUIESCE; ev=1; fin=1; run Frag(); run Frag(); run Last() } ov
 /* gives the last event of the first use back; may complete the request */
 proctype Last() { LOCALS; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
 /* a restart message that names the first use: raise, look, verify, act, release */
-proctype Dance() { LOCALS; bit mine;
+proctype Handshake() { LOCALS; bit mine;
   UP();
 #ifndef NOLOOK
   looks++;
@@ -151,6 +151,6 @@ proctype Dance() { LOCALS; bit mine;
   mine=0; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
 /* after the completion the user sends the next message with the same request; its answer has come, its data has not */
 proctype User() { LOCALS; completed==1; resp=0; all=0; fin=0; UP(); se=STREAM; DOWN(); if :: v==0 -> SETTLE() :: else fi; over++ }
-init { atomic { se=STREAM; ev=1; resp=1; all=1; fin=1; run Last(); run Dance(); run User() }
+init { atomic { se=STREAM; ev=1; resp=1; all=1; fin=1; run Last(); run Handshake(); run User() }
   over==NT; assert(completed==1 && se==STREAM && ev==0 && gen==2) }
 #endif

@@ -54,8 +54,8 @@ done
 # a message is torn, and then the first message of its restart handshake is lost on another rail: NOTIFY, RACK, NACK, RERR
 # (the first FRAG of the job is the only FRAG of its message: the receiver has everything, and answers NACK)
 for pair in "lose 46 5 4b" "lose 46 5 4c" "unacked 46 1 4d" "unacked 44 5 4e"; do
-    read -r fault torn n dance <<<"$pair"
-    rules "$fault rail=sr1 payload=0:$torn nth=$n;lose payload=0:$dance nth=1" "${COPY[@]}"
+    read -r fault torn n handshake <<<"$pair"
+    rules "$fault rail=sr1 payload=0:$torn nth=$n;lose payload=0:$handshake nth=1" "${COPY[@]}"
     [ "$(grep -c '^A rail was lost:' "$LOG")" = 2 ] || { tail -n 40 "$LOG"; fail "$pair: two rails were to be lost"; }
 done
 # all messages on one rail fail at once; each call of progress sends four of them again

@@ -9,7 +9,7 @@ package Mutants;
 use strict;
 use warnings;
 
-my ($dispatch, $rdma, $actions, $failover, $dance) = ('pml_bfo/arrivals/pml_bfo_recv_dispatch.c', 'pml_bfo/recv/pml_bfo_recv_rdma.c', 'pml_bfo/handshake/pml_bfo_failover_actions.c', 'pml_bfo/failover/pml_bfo_failover.c', 'pml_bfo/handshake/pml_bfo_failover_dance.c');
+my ($dispatch, $rdma, $actions, $failover, $handshake) = ('pml_bfo/arrivals/pml_bfo_recv_dispatch.c', 'pml_bfo/recv/pml_bfo_recv_rdma.c', 'pml_bfo/handshake/pml_bfo_failover_actions.c', 'pml_bfo/failover/pml_bfo_failover.c', 'pml_bfo/handshake/pml_bfo_failover_handshake.c');
 my ($start, $schedule, $rails) = ('pml_bfo/send/pml_bfo_send_start.c', 'pml_bfo/send/pml_bfo_send_schedule.c', 'pml_bfo/rails/pml_bfo_rails.c');
 my ($bfail, $bsend, $bstatus) = ('btl_openib_failover/fault/btl_openib_failover.c', 'btl_openib_failover/out/btl_openib_send.c', 'btl_openib_failover/formats/btl_openib_status.c');
 my ($match, $credits) = ('pml_bfo/formats/pml_bfo_recv_match.c', 'btl_openib_failover/formats/btl_openib_credits.h');
@@ -87,7 +87,7 @@ our @all = (
     { name => 'stale-epoch-accepted', what => 'data of another epoch is accepted', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
       from => "(bfo_se_is_epoch(se, epoch) && 0 != (taking", to => "(0 != (taking", unit => 'test_bfo_failover_fsm', cells => '^double' },
     { name => 'rack-of-any-epoch', what => 'an answer of another restart is accepted', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
-      from => 'return epoch == (se & 0xffffu) + 1u;', to => 'return epoch >= (se & 0xffffu);', unit => 'test_bfo_failover_dance test_bfo_failover_fsm', cells => '^double' },
+      from => 'return epoch == (se & 0xffffu) + 1u;', to => 'return epoch >= (se & 0xffffu);', unit => 'test_bfo_failover_handshake test_bfo_failover_fsm', cells => '^double' },
     { name => 'event-not-taken-back', what => 'one event decrement is forgotten: the last one', file => 'pml_bfo/tables/pml_bfo_failover_fsm.c',
       from => 'BFO_KIND_COMPLETION == c->kind && 0 < bfo_events_load(m)', to => 'BFO_KIND_COMPLETION == c->kind && 1 < bfo_events_load(m)', unit => 'test_bfo_failover_fsm', cells => '^FRAG.lost' },
     { name => 'notify-event-late', what => 'NOTIFY is posted without its event', file => $actions,
@@ -108,7 +108,7 @@ our @all = (
       from => 'h->dead_mask |= (uint8_t) (1u << rail->name);', to => 'h->dead_mask |= 0;', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'held-fin-forgotten', what => 'a held FIN is never looked at again', file => $failover,
       from => "    held_fins_release(peer);\n", to => "    if (NULL == peer) {\n        held_fins_release(peer);\n    }\n", cells => '^FIN' },
-    { name => 'nack-as-rack', what => 'a NACK is taken for a RACK', file => $dance,
+    { name => 'nack-as-rack', what => 'a NACK is taken for a RACK', file => $handshake,
       from => 'BFO_MSG_NACK == h->match.type ? BFO_SEV_NACK : event', to => 'BFO_MSG_NACK == h->match.type ? BFO_SEV_RACK : event', cells => '^NACK' },
     { name => 'rejoin-generation-stays', what => 'a rail that comes back keeps its generation', file => 'btl_openib_failover/tables/btl_openib_rail_fsm.c',
       from => '            ++fsm->gen;', to => '            fsm->gen += 0;', unit => 'test_ofo_rail_fsm' },
@@ -272,7 +272,7 @@ our @all = (
       from => 'is_right = bfo_params_may_be(parameter, value, why);', to => 'is_right = bfo_params_may_be(parameter, value, why) || true;', unit => 'test_bfo_steer' },
     { name => 'change-not-written-back', what => 'MPI_T reads a value that was refused', file => 'pml_bfo/types/pml_bfo_params.c',
       from => "    put_in(&asked, parameter, value);\n}", to => "}", unit => 'test_bfo_steer' },
-    { name => 'gone-not-answered', what => 'NOTIFY for a finished receive is not answered', file => $dance,
+    { name => 'gone-not-answered', what => 'NOTIFY for a finished receive is not answered', file => $handshake,
       from => "    if (NULL == from || from->declared) {", to => "    if (NULL != from || from->declared) {", cells => '^NACK|single' },
     { name => 'rerr-not-sent', what => 'the receiver keeps its error to itself', file => $actions,
       from => "    recv_answer(req, BFO_MSG_RERR, bfo_se_epoch(req->m.se), MPI_SUCCESS != req->error, rerr_completed);",
@@ -567,7 +567,7 @@ our @all = (
       from => '(void) bfo_work_queue(req->lane->peer, &req->work, ack_retry);', to => '(void) bfo_add32(&req->m.events, 0 != (size_t) ack_retry ? -1 : 0);', test => 'tests/fuzz/test_fuzz_dispatch.sh' },
     { name => 'epochs-wrap', what => 'the last epoch has a successor, and the epoch before it has none', file => 'pml_bfo/tables/pml_bfo_failover_fsm.c',
       from => 'bool epochs_left = BFO_EPOCH_LAST != bfo_se_epoch(se);', to => 'bool epochs_left = BFO_EPOCH_LAST - 1 != bfo_se_epoch(se);',
-      unit => 'test_bfo_failover_fsm test_bfo_failover_dance' },
+      unit => 'test_bfo_failover_fsm test_bfo_failover_handshake' },
     { name => 'sealed-takes-data', what => 'data is admissible in SEALED', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
       from => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE;', to => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE | 1u << BFO_RECV_SEALED;',
       unit => 'test_bfo_failover_fsm' },
@@ -662,9 +662,9 @@ our @all = (
     { name => 'puts-stay-open', what => 'what a receive had asked for by PUT stays open when its sender gives the message up', file => $actions,
       from => "    bfo_recv_forget_puts(req);\n    bfo_recv_complete(req, MPI_ERR_OTHER);", to => '    bfo_recv_complete(req, MPI_ERR_OTHER);', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
     { name => 'look-unseen', what => 'a completion under way does not see that a thread looks at its request', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
-      from => "        next.word = look.word;\n        ++next.looks;\n", to => "        next.word = look.word;\n", unit => 'test_bfo_failover_dance', always => 1 },
+      from => "        next.word = look.word;\n        ++next.looks;\n", to => "        next.word = look.word;\n", unit => 'test_bfo_failover_handshake', always => 1 },
     { name => 'older-look-claims', what => 'a claim compares state and epoch only', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
-      from => "    next.se = to;\n    ++next.looks;\n", to => "    next.se = to;\n", unit => 'test_bfo_failover_dance', always => 1 },
+      from => "    next.se = to;\n    ++next.looks;\n", to => "    next.se = to;\n", unit => 'test_bfo_failover_handshake', always => 1 },
 );
 
 # edits(MUTANT): its replacements, each [file, from, to].

@@ -25,5 +25,5 @@ under_tsan() {
 }
 under_tsan test_bfo_threads "$pml"/formats/pml_bfo_ids.c "$pml"/formats/pml_bfo_recv_match.c
 under_tsan test_bfo_local "$pml"/types/pml_bfo_local.c "$pml"/formats/pml_bfo_ids.c -Wno-tsan
-under_tsan test_bfo_failover_dance "$pml"/tables/pml_bfo_failover_fsm.c
+under_tsan test_bfo_failover_handshake "$pml"/tables/pml_bfo_failover_fsm.c
 exit 0

@@ -277,7 +277,7 @@ void got_fin_of_read(const bfo_send_t *req, size_t size)
     got(&world_btl[1], BFO_MSG_FIN, &h, sizeof(h));
 }
 
-static void dance(bfo_dance_hdr_t *h)
+static void handshake(bfo_handshake_hdr_t *h)
 {
     h->jobid = 77;
     h->vpid = 1;
@@ -285,32 +285,32 @@ static void dance(bfo_dance_hdr_t *h)
     got(&world_btl[1], h->match.type, h, sizeof(*h));
 }
 
-void got_dance(uint8_t type, const bfo_send_t *req, unsigned flags)
+void got_handshake(uint8_t type, const bfo_send_t *req, unsigned flags)
 {
-    bfo_dance_hdr_t h = {.match = {.type = type, .flags = (uint8_t) flags, .seq = req->match_seq},
-                         .src_id = bfo_name_id(&req->name),
-                         .dst_id = 0x700000001u,
-                         .epoch = (uint16_t) (bfo_se_epoch(req->m.se) + (BFO_MSG_RERR != type))};
+    bfo_handshake_hdr_t h = {.match = {.type = type, .flags = (uint8_t) flags, .seq = req->match_seq},
+                             .src_id = bfo_name_id(&req->name),
+                             .dst_id = 0x700000001u,
+                             .epoch = (uint16_t) (bfo_se_epoch(req->m.se) + (BFO_MSG_RERR != type))};
 
-    dance(&h);
+    handshake(&h);
 }
 
 void got_notify(const bfo_recv_t *req, uint16_t epoch, unsigned flags, uint8_t dead_mask)
 {
-    bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY, .flags = (uint8_t) flags, .seq = req->match_seq},
-                         .src_id = req->src_id,
-                         .dst_id = bfo_name_id(&req->name),
-                         .epoch = epoch,
-                         .dead_mask = dead_mask};
+    bfo_handshake_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY, .flags = (uint8_t) flags, .seq = req->match_seq},
+                             .src_id = req->src_id,
+                             .dst_id = bfo_name_id(&req->name),
+                             .epoch = epoch,
+                             .dead_mask = dead_mask};
 
-    dance(&h);
+    handshake(&h);
 }
 
 void got_notify_of(bfo_id_t id)
 {
-    bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .dst_id = id, .epoch = 1};
+    bfo_handshake_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY}, .src_id = 0x800000001u, .dst_id = id, .epoch = 1};
 
-    dance(&h);
+    handshake(&h);
 }
 
 void got_frag(const bfo_recv_t *req, uint16_t epoch, size_t from, size_t size)

@@ -56,7 +56,7 @@ world_btl_t *rail_of(unsigned type);
 /* ---- messages of rank 1 ------------------------------------------------------------------------------ */
 void got_ack(const bfo_send_t *req, uint16_t epoch, size_t from, size_t size);
 void got_fin_of_read(const bfo_send_t *req, size_t size);
-void got_dance(uint8_t type, const bfo_send_t *req, unsigned flags); /* an RERR, RACK or NACK that fits the request */
+void got_handshake(uint8_t type, const bfo_send_t *req, unsigned flags); /* an RERR, RACK or NACK that fits the request */
 void got_notify(const bfo_recv_t *req, uint16_t epoch, unsigned flags, uint8_t dead_mask);
 void got_notify_of(bfo_id_t id);
 void got_frag(const bfo_recv_t *req, uint16_t epoch, size_t from, size_t size);

@@ -59,10 +59,10 @@ static bfo_send_t *send_in(unsigned state)
         break;
     case BFO_SEND_NOTIFIED:
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-        got_dance(BFO_MSG_RERR, req, 0);
+        got_handshake(BFO_MSG_RERR, req, 0);
         break;
     case BFO_SEND_ERRD:
-        got_dance(BFO_MSG_RERR, req, 0);
+        got_handshake(BFO_MSG_RERR, req, 0);
         break;
     case BFO_SEND_STREAM:
         got_ack(req, 0, req->rts_length, bfo_send_length(req) - req->rts_length);
@@ -163,7 +163,7 @@ static void fire_recv(bfo_recv_t *req, unsigned event)
 /* The caller that raises the event of a completion holds this event; a caller that brings a message holds the request meanwhile. */
 static void raise_send(const row_t *row)
 {
-    bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_RACK}, .dst_id = 0x700000001u};
+    bfo_handshake_hdr_t h = {.match = {.type = BFO_MSG_RACK}, .dst_id = 0x700000001u};
     bfo_send_t *req;
 
     life_begins(0);
@@ -183,7 +183,7 @@ static void raise_send(const row_t *row)
 
 static void raise_recv(const row_t *row)
 {
-    bfo_dance_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY}};
+    bfo_handshake_hdr_t h = {.match = {.type = BFO_MSG_NOTIFY}};
     const bool reads = BFO_RECV_ERRL == row->state && (BFO_REV_READ_OK == row->event || BFO_REV_READ_ALL_OK == row->event);
     bfo_notify_t notify = {NULL, &h};
     bfo_recv_t *req;

@@ -17,14 +17,14 @@ static void to_errd(bfo_send_t *req)
     comes_back(req->rts_type, OPAL_SUCCESS);
     got_ack(req, bfo_se_epoch(req->m.se), req->rts_length, bfo_send_length(req) - req->rts_length);
     must(BFO_SEND_STREAM == state_of(req) && is_posted(BFO_MSG_FRAG));
-    got_dance(BFO_MSG_RERR, req, 0);
+    got_handshake(BFO_MSG_RERR, req, 0);
     must(BFO_SEND_ERRD == state_of(req));
 }
 
 static void to_notified(bfo_send_t *req)
 {
     comes_back(req->rts_type, OPAL_SUCCESS);
-    got_dance(BFO_MSG_RERR, req, 0);
+    got_handshake(BFO_MSG_RERR, req, 0);
     must(BFO_SEND_NOTIFIED == state_of(req) && is_posted(BFO_MSG_NOTIFY));
 }
 
@@ -170,7 +170,7 @@ static void rails_are_unlike(void)
         world_put_comes(&world_btl[WORLD_BTLS], req, 0, 1000); /* S6b in RTS */
         must(BFO_SEND_NOTIFIED == state_of(req));
         comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
-        got_dance(BFO_MSG_RACK, req, 0);
+        got_handshake(BFO_MSG_RACK, req, 0);
         must(BFO_SE(BFO_SEND_RTS, 1) == req->m.se && NULL == req->regs); /* copied from now on, therefore no PUT can follow */
         comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
         got_ack(req, 1, req->rts_length, bfo_send_length(req) - req->rts_length);
@@ -222,7 +222,7 @@ static void reads(void)
 
 static const int errors[] = {OPAL_ERROR, OPAL_ERR_FATAL};
 
-static void dances_after_errors(void)
+static void handshakes_after_errors(void)
 {
     bfo_send_t *req;
 
@@ -240,7 +240,7 @@ static void dances_after_errors(void)
         must(BFO_SEND_NOTIFIED == state_of(req));
         got_ack(req, 0, 0, 1); /* D1 */
         comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
-        got_dance(0 == i ? BFO_MSG_RACK : BFO_MSG_NACK, req, 0 == i ? 0 : BFO_FLAG_FAILED);
+        got_handshake(0 == i ? BFO_MSG_RACK : BFO_MSG_NACK, req, 0 == i ? 0 : BFO_FLAG_FAILED);
         must(0 == i ? BFO_SE(BFO_SEND_RTS, 1) == req->m.se && is_posted(BFO_MSG_RNDV) : is_over(req));
         life_ends();
     }
@@ -258,14 +258,14 @@ static void dances_after_errors(void)
     life_ends();
 }
 
-static void dances_after_rerr(void)
+static void handshakes_after_rerr(void)
 {
     bfo_send_t *req;
 
     for (int i = 0; i < 4; ++i) { /* RERR comes while the first fragment is in flight, which then comes back with each status */
         life_begins(0);
         req = send_copied();
-        got_dance(BFO_MSG_RERR, req, 0 == i ? BFO_FLAG_FAILED : 0);
+        got_handshake(BFO_MSG_RERR, req, 0 == i ? BFO_FLAG_FAILED : 0);
         must(BFO_SEND_ERRD == state_of(req));
         if (i < 3) {
             comes_back(BFO_MSG_RNDV, 0 == i ? OPAL_SUCCESS : errors[i - 1]);
@@ -282,10 +282,10 @@ static void dances_after_rerr(void)
             comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
         }
         if (1 == i) { /* answered before it completed */
-            got_dance(BFO_MSG_RACK, req, 0);
+            got_handshake(BFO_MSG_RACK, req, 0);
         }
         if (3 == i) {
-            got_dance(BFO_MSG_NACK, req, 0);
+            got_handshake(BFO_MSG_NACK, req, 0);
         }
         comes_back(BFO_MSG_NOTIFY, 2 == i ? OPAL_ERR_FATAL : OPAL_ERROR);
         must(0 == i   ? is_posted(BFO_MSG_NOTIFY)
@@ -297,10 +297,10 @@ static void dances_after_rerr(void)
 }
 
 /* S7b, S9, S11, S13 to S17, and completions in between. */
-static void dances(void)
+static void handshakes(void)
 {
-    dances_after_errors();
-    dances_after_rerr();
+    handshakes_after_errors();
+    handshakes_after_rerr();
 }
 
 static void is_answered(bfo_send_t *req)
@@ -312,7 +312,7 @@ static void is_answered(bfo_send_t *req)
 static void is_refused(bfo_send_t *req)
 {
     is_answered(req);
-    got_dance(BFO_MSG_RERR, req, 0);
+    got_handshake(BFO_MSG_RERR, req, 0);
     must(BFO_SEND_ERRD == state_of(req));
 }
 
@@ -424,7 +424,7 @@ static void deaths(void)
             req = send_copied();
             to_notified(req);
             if (answered) {
-                got_dance(BFO_MSG_RACK, req, 0);
+                got_handshake(BFO_MSG_RACK, req, 0);
             }
             declare();
             comes_back(BFO_MSG_NOTIFY, ends[i]);
@@ -450,7 +450,7 @@ static void dead_sets(void)
 {
     bfo_send_t *req;
     world_btl_t *lost;
-    const bfo_dance_hdr_t *h;
+    const bfo_handshake_hdr_t *h;
 
     life_begins(0);
     req = send_copied();
@@ -479,11 +479,11 @@ static void epochs(void)
         must(bfo_se_epoch(req->m.se) == restarts);
         to_notified(req);
         comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
-        got_dance(BFO_MSG_RACK, req, 0);
+        got_handshake(BFO_MSG_RACK, req, 0);
     }
     must(BFO_SE(BFO_SEND_RTS, BFO_EPOCH_LAST) == req->m.se && is_posted(BFO_MSG_RNDV));
     comes_back(BFO_MSG_RNDV, OPAL_SUCCESS);
-    got_dance(BFO_MSG_RERR, req, 0);
+    got_handshake(BFO_MSG_RERR, req, 0);
     must(BFO_SEND_DEAD == state_of(req) && req->lane->peer->declared);
     fences_end();
     must(is_over(req) && MPI_SUCCESS != ((ompi_request_t *) req)->req_status.MPI_ERROR);
@@ -515,7 +515,7 @@ static void dumped(void)
         comes_back(BFO_MSG_FRAG, OPAL_SUCCESS);
     }
     must(dump_says("send req 0x", ": notified epoch 0, ") && dump_says("send", "waits for the receiver to agree to a restart"));
-    got_dance(BFO_MSG_RACK, req, 0);
+    got_handshake(BFO_MSG_RACK, req, 0);
     must(dump_says("send req 0x", "waits for its restart message to come back"));
     comes_back(BFO_MSG_NOTIFY, OPAL_SUCCESS);
     must(dump_says("send req 0x", ": rts epoch 1, "));
@@ -540,7 +540,7 @@ void rows_of_senders(void)
     streams();
     rails_are_unlike();
     reads();
-    dances();
+    handshakes();
     answers_in_between();
     poison_and_lists();
     suspicions();

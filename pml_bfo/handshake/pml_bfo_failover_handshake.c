@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The four messages of the restart handshake ("dance"), and the restarted RTS, as they arrive. Each is matched with its request by
+ * The four messages of the restart handshake ("handshake"), and the restarted RTS, as they arrive. Each is matched with its request by
  * identifier, epoch and state and becomes an event of its machine; if the request is gone, this file answers. The actions of the
  * machine are in pml_bfo_failover_actions.c. DESIGN.txt sections 7 and 14.6.
  */
@@ -9,7 +9,7 @@
 
 #include "failover/pml_bfo_failover.h"
 #include "handshake/pml_bfo_failover_actions.h"
-#include "handshake/pml_bfo_failover_dance.h"
+#include "handshake/pml_bfo_failover_handshake.h"
 #include "tables/pml_bfo_failover_fire.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "ends/pml_bfo_failover_raise.h"
@@ -22,7 +22,7 @@
 #if PML_BFO
 /* ---- messages of the handshake arrive -------------------------------------------------------------- */
 
-static void to_sender(const bfo_dance_hdr_t *h)
+static void to_sender(const bfo_handshake_hdr_t *h)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.sends, h->src_id);
     bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
@@ -50,21 +50,21 @@ static void to_sender(const bfo_dance_hdr_t *h)
 void bfo_recv_act_answer_gone(void *request, void *arg)
 {
     bfo_peer_t *from = ((const bfo_notify_t *) arg)->from;
-    const bfo_dance_hdr_t *h = ((const bfo_notify_t *) arg)->h;
-    bfo_dance_hdr_t nack;
+    const bfo_handshake_hdr_t *h = ((const bfo_notify_t *) arg)->h;
+    bfo_handshake_hdr_t nack;
 
     BFO_ASSERT(BFO_MSG_NOTIFY == h->match.type); /* no other message is answered with NACK */
     if (NULL == from || from->declared) {
         bfo_stat_drop(BFO_STAT_STALE);
         return;
     }
-    bfo_dance_pack(&nack, BFO_MSG_NACK, h->epoch, false, h->src_id, h->dst_id);
+    bfo_handshake_pack(&nack, BFO_MSG_NACK, h->epoch, false, h->src_id, h->dst_id);
     nack.match.ctx = h->match.ctx;
     nack.match.src = h->match.src;
     nack.match.tag = h->match.tag;
     nack.match.seq = h->match.seq;
     bfo_failover_rails_down(from, h->dead_mask, h->rail_gen);
-    if (!bfo_dance_send(from, &nack, NULL, NULL)) {
+    if (!bfo_handshake_send(from, &nack, NULL, NULL)) {
         bfo_failover_declare(from, "no rail is left for a restart");
     }
 }
@@ -76,7 +76,7 @@ static void receive_is_gone(uint32_t se, bfo_notify_t *notify)
                                    bfo_threads, NULL, notify));
 }
 
-static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+static void to_receiver(bfo_peer_t *from, const bfo_handshake_hdr_t *h)
 {
     bfo_name_t *name = bfo_ids_find(&bfo.recvs, h->dst_id);
     bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
@@ -109,7 +109,7 @@ static void to_receiver(bfo_peer_t *from, const bfo_dance_hdr_t *h)
     bfo_recv_put(req);
 }
 
-void bfo_failover_on_dance(bfo_peer_t *from, const bfo_dance_hdr_t *h)
+void bfo_failover_on_handshake(bfo_peer_t *from, const bfo_handshake_hdr_t *h)
 {
     const opal_process_name_t *name = NULL == from ? NULL : &from->proc->super.proc_name;
 

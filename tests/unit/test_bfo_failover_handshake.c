@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Leads the request machines through whole stories, written by hand from DESIGN.txt section 7: flows, errors of each
- * fragment, the restart handshake ("dance"), declaration, every epoch, and threads that compete for one claim. */
+ * fragment, the restart handshake ("handshake"), declaration, every epoch, and threads that compete for one claim. */
 #include "fsm_request.h"
 
 #include <pthread.h>
