@@ -112,7 +112,7 @@ refused "--rails a;b,c: names" --mpirun mpirun --rails 'a;b,c' --cut false --res
 refused '--timeout soon: it is a number above 0' --timeout soon "${OK[@]}"
 refused '--repeat 1.5: it is a whole number' --repeat 1.5 "${OK[@]}"
 refused '--softrail 0: ' --mpirun mpirun --softrail 0
-refused "--operations: there is no 'handshake'" --operations handshake "${OK[@]}"
+refused "--operations: there is no 'dance'" --operations dance "${OK[@]}"
 refused "--faults: there is no 'fire'; there are: none cut " --faults fire "${OK[@]}"
 refused "--only eager: it is OPERATION/FAULT" --only eager "${OK[@]}"
 refused "--only eager/fire: there is no 'fire'" --only eager/fire "${OK[@]}"
