@@ -249,7 +249,7 @@ static bool may_go_over(const ofo_qpset_t *qps, unsigned index)
     return index + 1 < qps->nqp && next->shared && next->sq_free + 1 >= next->sq_slots && may_post(qps, index + 1);
 }
 
-/* Posts the first message of a pending list, in a carrier if others wait behind it. False: it has to wait. Locks: ep->lock held. */
+/* Posts the first message of a pending list, in a carrier if others wait after it. False: it has to wait. Locks: ep->lock held. */
 static bool post_first(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
 {
     const bool over = may_go_over(qps, index) && ofo_coalesce(ep, index + 1, index);
