@@ -16,23 +16,26 @@ done <<'END'
 pml_bfo/formats 82
 pml_bfo/types 17
 pml_bfo/show 7
-pml_bfo/rails 58
+pml_bfo/rails 81
 pml_bfo/ends 26
-pml_bfo/failover 20
+pml_bfo/failover 25
 pml_bfo/send 26
-pml_bfo/recv 35
-pml_bfo/handshake 40
+pml_bfo/recv 36
+pml_bfo/handshake 42
 pml_bfo/arrivals 3
 btl_openib_failover/formats 25
 btl_openib_failover/tables 1
 btl_openib_failover/types 8
 btl_openib_failover/device 15
 btl_openib_failover/qp 12
-btl_openib_failover/out 23
+btl_openib_failover/out 24
 btl_openib_failover/in 9
-btl_openib_failover/rail 67
+btl_openib_failover/rail 78
 btl_openib_failover/fault 28
 btl_openib_failover/threads 6
+pml_bfo/door 4
+btl_openib_failover/connect 17
+btl_openib_failover/door 12
 softrail 5
 END
 changing=$(grep -nE 'BFO_ASSERT\(.*(\+\+|--|[^=!<>]=[^=]|_add_|_sub_|exchange)' pml_bfo/*/*.[ch] btl_openib_failover/*/*.[ch] softrail/*.[ch])
