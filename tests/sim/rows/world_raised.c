@@ -148,12 +148,10 @@ static void fire_recv(bfo_recv_t *req, unsigned event)
     bfo_fin_hdr_t fin;
 
     if (BFO_REV_FIN_UNFENCED == event) {
-        if (NULL == world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML]) {
-            (void) send_match(); /* the first message makes the peer */
-        }
-        peer = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+        peer = bfo_peer_get(world_proc[1]);
+        must(peer->declared || OMPI_SUCCESS == bfo_peer_connect(peer)); /* a receive that is posted needs no rails, a FIN came over one */
         bfo_hdr_pack_fin(&fin, 0, BFO_FIN_WRITE | BFO_FIN_RESENT, 0x700000001u, 100, &message);
-        fin.wrail = peer->rails[2].name;
+        fin.wrail = peer->rails[1].name;
         must(bfo_recv_fire_at(NULL, bfo_look_at(&req->m), BFO_REV_FIN_UNFENCED, false, peer, &fin));
     } else {
         must(bfo_recv_fire(&req->m, BFO_REV_PEER_DECLARED, false, req, &error));
