@@ -82,11 +82,12 @@ bool ofo_coalesce(ofo_endpoint_t *ep, unsigned index, unsigned from)
     unsigned count;
     ofo_frag_t *carrier, **tail;
 
-    if (!OFO.params.use_message_coalescing || (OFO_GATE_UP != ep->gate && is_service(ep->module))) {
+    if (!OFO.params.use_message_coalescing || (OFO_GATE_UP != ep->gate && is_service(ep->module))
+        || (index != from && OVER_MAX <= ep->module->carriers_over)) {
         return false;
     }
     count = count_parts(ep, index, from);
-    if (2 > count || (index != from && (count <= count_parts(ep, from, from) || OVER_MAX <= OFO_LOAD(ep->module->carriers_over)))) {
+    if (2 > count || (index != from && count <= count_parts(ep, from, from))) {
         return false;
     }
     carrier = ofo_frag_alloc_whole(ep->module, index);
@@ -97,7 +98,7 @@ bool ofo_coalesce(ofo_endpoint_t *ep, unsigned index, unsigned from)
     carrier->hdr->tag = OFO_TAG_MANY;
     carrier->base.order = (uint8_t) index;
     carrier->goes_over = index != from;
-    OFO_ADD(ep->module->carriers_over, carrier->goes_over);
+    ep->module->carriers_over += carrier->goes_over;
     carrier->base.des_flags = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
     carrier->segment.seg_len = 0;
     tail = &carrier->parts;

@@ -12,7 +12,7 @@ enum { OFO_JOINED_MAX = 64 }; /* a bit for each in ofo_frag_t.copied */
 
 /* Packs the messages that wait at the head of the pending list of queue pair `from` into one carrier for queue pair `index`, if two or more
  * fit. The carrier takes their place in the list. If the queue pairs differ, only messages of sendi that their sender has not put in order
- * are packed, and only if a carrier of `from` would hold fewer of them. False: there is no carrier. Locks: ep->lock held. */
+ * are packed, and only if a carrier of `from` would hold fewer of them. False: there is no carrier. Context: progress; locks: ep->lock held. */
 bool ofo_coalesce(ofo_endpoint_t *ep, unsigned index, unsigned from);
 
 /* Room for one more message of sendi, of `length` bytes, in the last message of sendi that waits for the first queue pair. The caller copies

@@ -6,7 +6,6 @@
 #include "out/btl_openib_complete.h"
 
 #include "bfo_assert.h"
-#include "types/btl_openib_atomic.h"
 #include "out/btl_openib_coalesce.h"
 
 /* OPAL_ERR_FATAL goes to one descriptor only. The carrier has no owner, so the first part gets it; the other parts get OPAL_ERROR. */
@@ -23,8 +22,8 @@ static __attribute__((noinline)) void complete_parts(ofo_frag_t *carrier, int st
         frag = next;
     }
     if (carrier->goes_over) {
-        OFO_ADD(carrier->ep->module->carriers_over, -1);
-        BFO_ASSERT(0 <= OFO_LOAD(carrier->ep->module->carriers_over));
+        --carrier->ep->module->carriers_over;
+        BFO_ASSERT(0 <= carrier->ep->module->carriers_over);
     }
     opal_free_list_return(carrier->list, &carrier->base.super);
 }

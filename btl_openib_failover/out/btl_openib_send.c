@@ -241,7 +241,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
 }
 
 /* Messages that wait for this queue pair may leave in a carrier of the next one, whose buffers are larger. All peers share that queue, so
- * one peer takes few of its buffers for small messages: at most one message is in flight there. */
+ * one peer takes few of its buffers for small messages: one goes over only while at most one message is in flight there. */
 static bool may_go_over(const ofo_qpset_t *qps, unsigned index)
 {
     const ofo_qp_t *next = &qps->qp[index + 1];

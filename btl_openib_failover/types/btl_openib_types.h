@@ -642,7 +642,7 @@ struct ofo_module {
     ofo_frag_list_t frags[OFO_MAX_FRAG_LISTS]; /* ascending size */
     unsigned frag_lists;
     ofo_frag_list_t *whole[OFO_MAX_QPS]; /* fragments as large as the buffers of a queue */
-    int32_t carriers_over;               /* carriers that go over to a queue with larger buffers; atomic */
+    int32_t carriers_over;               /* carriers in flight that went over to a queue with larger buffers; context: progress */
     opal_free_list_t rdmas;
     ofo_got_t got;
     ofo_srq_t *srq[OFO_MAX_QPS]; /* NULL: a queue per peer */

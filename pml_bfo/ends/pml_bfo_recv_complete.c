@@ -174,7 +174,8 @@ void bfo_recv_act_die(void *request, void *arg)
 {
     bfo_recv_t *req = request;
 
-    BFO_ASSERT(BFO_RECV_DEAD == bfo_se_state(bfo_se_load(&req->m))); /* the caller's event keeps it there */
+    /* the caller's event keeps it there, unless another thread abandons the request meanwhile, which is then never used again */
+    BFO_ASSERT(BFO_RECV_DEAD == bfo_se_state(bfo_se_load(&req->m)) || 0 != (req->life & BFO_LIFE_ABANDONED));
     req->error = *(const int *) arg;
     BFO_ASSERT(MPI_SUCCESS != req->error); /* a request that dies completes with an error */
 }

@@ -444,10 +444,8 @@ static const bfo_action_fn_t recv_actions[BFO_RECV_ACTIONS] = {
 #include "tables/pml_bfo_failover_recv.def"
 };
 
-static bool fences_are_done(const bfo_recv_t *req)
+static bool fences_are_done(const bfo_recv_t *req, bfo_peer_t *peer)
 {
-    bfo_peer_t *peer = req->lane->peer;
-
     if (0 != peer->fencing) {
         return false;
     }
@@ -461,16 +459,19 @@ static bool fences_are_done(const bfo_recv_t *req)
     return true;
 }
 
+/* Another thread may have completed the request since the caller's look, and the user may have posted it again, without a lane. Then the
+ * facts are of no use, and the claim that follows fails. */
 static void recv_facts(void *request, unsigned state, bfo_recv_facts_t *facts)
 {
     const bfo_recv_t *req = request;
+    const bfo_lane_t *lane = __atomic_load_n(&req->lane, __ATOMIC_RELAXED);
 
     facts->all_bytes = req->bytes >= req->length && BFO_RECV_WAITRTS != state;
     facts->fail = MPI_SUCCESS != req->error;
     if (BFO_RECV_DEAD == state) {
-        facts->peer_fenced = !req->extras || 0 == req->lane->peer->fencing; /* nothing was ever posted for a receive without a message */
+        facts->peer_fenced = !req->extras || NULL == lane || 0 == lane->peer->fencing; /* without a message nothing was ever posted */
     } else {
-        facts->fences_done = fences_are_done(req);
+        facts->fences_done = NULL != lane && fences_are_done(req, lane->peer);
     }
 }
 
