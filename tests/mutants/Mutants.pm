@@ -101,7 +101,7 @@ our @all = (
       from => "            bfo_name_retire(&frag->name);\n            put_ends(frag, false);\n            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}",
       to => "            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);\n        }\n    }\n}", cells => '^(WRITE|FIN|PUT)', test => 'tests/sim/rows/test_rows.sh' },
     { name => 'fence-skipped', what => 'RACK does not wait for the fence', file => $actions,
-      from => 'facts->fences_done = fences_are_done(req);', to => 'facts->fences_done = true || fences_are_done(req);', cells => '^fence' },
+      from => 'facts->fences_done = NULL != lane && fences_are_done(req, lane->peer);', to => 'facts->fences_done = true || fences_are_done(req, lane->peer);', cells => '^fence' },
     { name => 'fence-of-dead-set-skipped', what => 'NOTIFY does not take the named rails down', file => $actions,
       from => 'bfo_failover_rails_down(req->lane->peer, h->dead_mask, h->rail_gen);', to => '(void) h;', cells => '^(WRITE|fence|double)' },
     { name => 'dead-set-empty', what => 'NOTIFY names no dead rail', file => $failover,
