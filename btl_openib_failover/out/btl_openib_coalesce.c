@@ -3,8 +3,8 @@
  *
  * Small messages that wait for a slot or a credit travel together. They are copied one after the other into a carrier, a
  * fragment of our own. Each part gets the carrier's completion, good or bad; the parts are returned one by one, exactly
- * once. A message of sendi joins another one that waits, whose fragment becomes the carrier. If more of them wait than a carrier of their
- * queue holds, they leave in a carrier of the next one. See DESIGN.txt 4 (B1) and 15.4.
+ * once. A message of sendi joins another one that waits, whose fragment becomes the carrier. Messages of sendi leave in a carrier of the next
+ * queue if a carrier of their own queue does not hold all that wait. See DESIGN.txt 4 (B1) and 15.4.
  */
 #include "out/btl_openib_coalesce.h"
 #include "types/btl_openib_atomic.h"
@@ -26,6 +26,12 @@ static size_t part_size(size_t length)
     return sizeof(part_hdr_t) + (length + 7) / 8 * 8;
 }
 
+/* Bytes that the fragment takes in a carrier. One that others have joined holds parts already. */
+static size_t size_in_carrier(const ofo_frag_t *frag)
+{
+    return 0 < frag->joined ? frag->segment.seg_len : part_size(frag->segment.seg_len);
+}
+
 /* May the message be a part of a carrier of queue `index`? OFO_TAG_RING is no message of the PML. A message that its sender has put in
  * order, or whose sender waits for it, may have to come after a put, so it stays in its queue pair (A1). */
 static bool may_be_part(const ofo_frag_t *frag, unsigned index, unsigned from)
@@ -45,7 +51,7 @@ static unsigned count_parts(ofo_endpoint_t *ep, unsigned index, unsigned from)
 
     OPAL_LIST_FOREACH(frag, &ep->pending[from], ofo_frag_t)
     {
-        used += 0 < frag->joined ? frag->segment.seg_len : part_size(frag->segment.seg_len);
+        used += size_in_carrier(frag);
         if (used > room || !may_be_part(frag, index, from)) {
             break;
         }
@@ -144,7 +150,7 @@ void *ofo_coalesce_join(ofo_endpoint_t *ep, size_t length, uint8_t tag, uint8_t 
     part_hdr_t *part;
 
     if (opal_list_is_empty(&ep->pending[0]) || !takes_parts(ep, last, order, flags) || !OFO.params.use_message_coalescing
-        || (0 == last->joined ? part_size(last->segment.seg_len) : last->segment.seg_len) + part_size(length) > room) {
+        || size_in_carrier(last) + part_size(length) > room) {
         return NULL;
     }
     if (0 == last->joined) {

@@ -241,7 +241,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
 }
 
 /* Messages that wait for this queue pair may leave in a carrier of the next one, whose buffers are larger. All peers share that queue, so
- * one peer takes few of its buffers for small messages: one goes over only while at most one message is in flight there. */
+ * one peer takes few of its buffers for small messages: a carrier goes over only while at most one message is in flight there. */
 static bool may_go_over(const ofo_qpset_t *qps, unsigned index)
 {
     const ofo_qp_t *next = &qps->qp[index + 1];
@@ -252,17 +252,18 @@ static bool may_go_over(const ofo_qpset_t *qps, unsigned index)
 /* Posts the first message of a pending list, in a carrier if others wait after it. False: it has to wait. Locks: ep->lock held. */
 static bool post_first(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
 {
-    const bool over = may_go_over(qps, index) && ofo_coalesce(ep, index + 1, index);
+    unsigned queue = index;
     ofo_frag_t *frag;
 
-    if (!over && !may_post(qps, index)) {
+    if (may_go_over(qps, index) && ofo_coalesce(ep, index + 1, index)) {
+        queue = index + 1;
+    } else if (may_post(qps, index)) {
+        (void) ofo_coalesce(ep, index, index);
+    } else {
         return false;
     }
-    if (!over) {
-        (void) ofo_coalesce(ep, index, index);
-    }
     frag = (ofo_frag_t *) opal_list_get_first(&ep->pending[index]);
-    if (OPAL_SUCCESS != post_message(qps, over ? index + 1 : index, frag)) {
+    if (OPAL_SUCCESS != post_message(qps, queue, frag)) {
         post_refused(qps);
         return false;
     }
