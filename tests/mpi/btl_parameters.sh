@@ -276,9 +276,9 @@ for name in $ignored; do
     arguments+=(--mca "btl_openib_$name" 1)
 done
 BTL_ARGS=(--mca pml ob1 --mca btl openib,self)
+# One silent rank prints them: mpirun passes what a process prints on in pieces of 4,096 bytes, and could cut a notice in two.
 TRY=("$BFO_BUILDDIR/tests/mpi/btl_check" everybody)
-run "-n 1" "${arguments[@]}"
-[ $rc = 0 ] || { show_log; fail "parameters that are not used ended the job: $rc"; }
+on_rails "-n 1" 1 "${arguments[@]}" --mca btl_openib_verbose 0 "${TRY[@]}" || { show_log; fail "parameters that are not used ended the job"; }
 for name in $ignored; do
     has_said "btl_openib_$name is accepted and not used" || fail "no notice about $name"
 done

