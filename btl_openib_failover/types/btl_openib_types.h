@@ -1,353 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The shared structs of the BTL, nothing else. Two kinds of threads use them. "Progress": the threads of the
- * application inside MPI; they own the data path. "Service": one thread per module, which mostly sleeps; it owns the
- * rail machine, the creation of queue pairs and every verb that can block. They exchange letters. DESIGN.txt 15.
+ * The shared structs of the BTL, nothing else: rails, peers, ports (modules), and the component. Two kinds of threads
+ * use them. "Progress": the threads of the application inside MPI; they own the data path. "Service": one thread per
+ * module, which mostly sleeps; it owns the rail machine, the creation of queue pairs and every verb that can block.
+ * They exchange letters. DESIGN.txt 15.
  */
 #ifndef BTL_OPENIB_TYPES_H
 #define BTL_OPENIB_TYPES_H
 
 #include "bfo_config.h"
 
-#include "tables/btl_openib_rail_fsm.h"
 #include "formats/btl_openib_counts.h"
-#include "formats/btl_openib_credits.h"
-#include "tables/btl_openib_drain_fsm.h"
 #include "formats/btl_openib_inquiry.h"
-#include "types/btl_openib_paths.h"
 #include "formats/btl_openib_qpmap.h"
-#include "formats/btl_openib_queues.h"
 #include "formats/btl_openib_rails.h"
 #include "formats/btl_openib_rejoin.h"
+#include "tables/btl_openib_rail_fsm.h"
+#include "types/btl_openib_letter.h"
+#include "types/btl_openib_paths.h"
+#include "types/btl_openib_queue_pair.h"
 #include "types/btl_openib_transport.h"
+#include "types/btl_openib_work.h"
 
 #include "bfo_btl_ext.h"
-#include "bfo_ompi.h"
 
-#include "opal_config.h"
-#include "opal/class/opal_free_list.h"
 #include "opal/class/opal_hash_table.h"
 #include "opal/class/opal_list.h"
 #include "opal/mca/btl/base/base.h"
-#include "opal/mca/btl/btl.h"
 #include "opal/mca/rcache/base/base.h"
-#include "opal/mca/rcache/rcache.h"
 #include "opal/util/proc.h"
 
-#include <infiniband/verbs.h>
 #include <pthread.h>
 
 #define OFO_HELP_FILE "help-btl-openib-bfo.txt"
 #define OFO_MAX_MODULES (OFO_MAX_PORTS * OFO_MAX_LANES)
 #define OFO_MAX_CQS 16
-
-typedef struct ofo_module ofo_module_t;
-typedef struct ofo_peer ofo_peer_t;
-typedef struct ofo_qpset ofo_qpset_t;
-typedef struct mca_btl_base_endpoint_t ofo_endpoint_t;
-
-/* ---- work requests ------------------------------------------------------------------------------ */
-
-typedef enum {
-    OFO_WORK_SEND,   /* ofo_frag_t */
-    OFO_WORK_RECV,   /* ofo_recv_t */
-    OFO_WORK_RDMA,   /* ofo_rdma_t; several parts share one */
-    OFO_WORK_RETURN, /* ofo_qp_t.returns: a message that only returns credits or slots */
-    OFO_WORK_PROVE,  /* ofo_qp_t.prove: a WRITE of one full packet, the proof of the handshake */
-    OFO_WORK_ALIVE,  /* ofo_qpset_t.alive: a WRITE of one byte that asks whether the peer lives */
-    OFO_WORK_MARKER  /* ofo_qp_t.marker: the last work request of a fenced send queue */
-} ofo_work_kind_t;
-
-/* wr_id points to one of these; it must live until its completion was polled. */
-typedef struct {
-    uint8_t kind;     /* ofo_work_kind_t */
-    uint8_t qp;       /* index of the queue pair it was posted on */
-    ofo_qpset_t *qps; /* the set it was posted on; NULL for a receive on a shared queue */
-} ofo_work_t;
-
-/* The header of every message on a queue pair. */
-typedef struct {
-    uint8_t tag;       /* BTL tag; OFO_TAG_RETURN carries nothing else */
-    uint8_t flags;     /* zero */
-    uint8_t credit_qp; /* index of the queue pair that the credits belong to */
-    uint8_t pad;
-    uint16_t credits; /* returned receive buffers, network byte order */
-    uint16_t slots;   /* returned slots of the eager ring, network byte order */
-} ofo_data_hdr_t;
-
-/* Tags of the BTL's own messages; no callback is ever registered for them. */
-enum {
-    OFO_TAG_RETURN = MCA_BTL_TAG_BTL, /* nothing but the header */
-    OFO_TAG_RING,                     /* where an eager ring is */
-    OFO_TAG_MANY                      /* coalesced messages */
-};
-
-/* A message to send. The descriptor is first, because the PML holds the fragment by it. base.super links it into a pending
- * list. work.qps is set from the post to the completion, and only then. */
-typedef struct ofo_frag {
-    mca_btl_base_descriptor_t base;
-    mca_btl_base_segment_t segment; /* after the header */
-    ofo_work_t work;
-    ofo_data_hdr_t *hdr; /* start of the registered buffer */
-    uint32_t lkey;
-    opal_free_list_t *list; /* the list that it returns to; constant */
-    uint8_t queue;          /* the first receive queue whose buffers hold it; constant */
-    bool is_sendi;          /* the PML has no descriptor; errors go to failed_frag */
-    bool in_ring;           /* posted as a write into the eager ring */
-    uint8_t joined;         /* messages of sendi that it holds as parts; 0: it holds one message, not as a part */
-    bool goes_over;         /* a carrier for messages of the queue before; counted in module->carriers_over */
-    ofo_endpoint_t *ep;
-    bool is_silent;               /* posted without asking for a completion */
-    uint32_t place;               /* sequence number among the messages posted on its queue pair */
-    struct ofo_frag *next_silent; /* on its queue pair; lock: ep->lock */
-    struct ofo_frag *parts;       /* in a carrier: the messages it holds; else NULL */
-    struct ofo_frag *next_part;   /* in its carrier */
-    struct ofo_frag *next_of_all; /* module->all_frags; constant */
-    uint64_t copied;              /* joined messages that a second copy has (_soft.c), one bit for each */
-    uint64_t copied_at;           /* ms; only of a message without an owner, because a second copy has it, or of the first of `copied` */
-} ofo_frag_t;
-OBJ_CLASS_DECLARATION(ofo_frag_t);
-
-/* A posted receive buffer. */
-typedef struct {
-    ofo_work_t work;
-    struct ibv_sge sge; /* whole buffer */
-    struct ibv_recv_wr wr;
-} ofo_recv_t;
-
-/* What a receive callback gets. One per module is enough, because callbacks do not nest. */
-typedef struct {
-    bfo_arrival_t base;
-    mca_btl_base_segment_t segment;
-    ofo_endpoint_t *from; /* sender */
-} ofo_got_t;
-
-/* Receive buffers that will be posted together. */
-typedef struct {
-    ofo_recv_t *first, *last;
-    uint32_t count;
-} ofo_recv_chain_t;
-
-/* A put or a get. It is posted in parts that are no longer than the port's largest message. */
-typedef struct ofo_rdma {
-    opal_free_list_item_t super;
-    ofo_work_t work;
-    ofo_endpoint_t *ep;
-    enum ibv_wr_opcode opcode;
-    uint8_t *local;
-    uint64_t remote;
-    uint32_t lkey, rkey;
-    size_t size;
-    size_t posted;     /* bytes handed to the queue pair */
-    uint32_t inflight; /* parts not completed */
-    bool started;      /* at least one part was posted (a put of zero bytes has one part) */
-    int status;        /* of the first failed part */
-    mca_btl_base_registration_handle_t *local_handle;
-    mca_btl_base_rdma_completion_fn_t cbfunc;
-    void *cbcontext;
-    void *cbdata;
-    struct ofo_rdma *next_of_all; /* module->all_rdmas; constant */
-} ofo_rdma_t;
-OBJ_CLASS_DECLARATION(ofo_rdma_t);
-
-/* ---- registration ------------------------------------------------------------------------------- */
-
-struct mca_btl_base_registration_handle_t {
-    uint32_t lkey;
-    uint32_t rkey;
-};
-
-typedef struct {
-    mca_rcache_base_registration_t base;
-    struct ibv_mr *mr;
-    mca_btl_base_registration_handle_t handle;
-} ofo_reg_t;
-
-/* The marker of a fence. Written by btl_openib_marker.[ch] alone; context: progress. */
-typedef enum {
-    OFO_MARKER_NONE,    /* not posted yet */
-    OFO_MARKER_OUT,     /* posted; or refused for an unclear reason, and then it stays missing until the fence's time limit */
-    OFO_MARKER_REFUSED, /* the adapter takes no posts in the error state: empty completion queues take the marker's place */
-    OFO_MARKER_BACK     /* all work posted before it has come back */
-} ofo_marker_state_t;
-
-/* ---- queue pairs -------------------------------------------------------------------------------- */
-
-typedef struct {
-    struct ibv_qp *qp; /* NULL: none yet, or destroyed */
-    uint32_t number;   /* with a shared queue: its key in module->qpmap; 0: none */
-    uint32_t psn;      /* of our first packet */
-    uint32_t inline_max;
-    bool shared;       /* receives come from a shared queue */
-    bool is_failed;    /* its send queue has had an error completion */
-    bool is_fatal;     /* QP_FATAL was reported; atomic, written by service */
-    bool is_returning; /* `returns` is in flight */
-    ofo_marker_state_t marker_state;
-    bool last_wqe_seen;      /* with a shared queue: LAST_WQE_REACHED came, or did not come in time; atomic, set by service */
-    int32_t sq_free;         /* free slots for messages and RDMA; lock: ep->lock */
-    int32_t sq_slots;        /* all slots for messages and RDMA */
-    ofo_credits_t credits;   /* lock: ep->lock */
-    ofo_recv_chain_t again;  /* context: progress */
-    int32_t recv_posted;     /* own receive buffers posted; context: progress */
-    uint16_t n_send, n_recv; /* completed SENDs, received messages; context: progress */
-    ofo_work_t returns, prove, marker;
-    /* messages that asked for no completion and are not yet known to have arrived, in the order of their posts */
-    ofo_frag_t *silent, *silent_last; /* lock of the four: ep->lock */
-    int32_t silent_run;               /* messages posted since the last one that asked for a completion */
-    uint32_t place;                   /* that of the last message posted */
-    struct rdma_cm_id *cm_id;         /* rdmacm: its connection, or the attempt; context: service */
-    bool cm_passive, cm_answered, cm_done;
-    ofo_data_hdr_t *returns_hdr; /* registered with the receive buffers */
-} ofo_qp_t;
-
-#define OFO_RING_SLOTS_MAX 4096
-
-/* The eager ring that the peer writes into. */
-typedef struct {
-    uint8_t *memory; /* made by service; NULL: none */
-    struct ibv_mr *mr;
-    uint32_t slots, head;
-    uint8_t turn;  /* of the next message */
-    bool is_open;  /* polled; context: progress */
-    uint32_t owed; /* slots consumed and not yet returned; lock: ep->lock */
-} ofo_ring_in_t;
-
-/* The peer's ring that we write into; lock: ep->lock. */
-typedef struct {
-    uint64_t address;
-    uint32_t rkey;
-    uint32_t next;
-    int32_t slots, free; /* 0 slots: none */
-    uint8_t turn;
-    bool behind_put;         /* a put completed: messages go as sends until one that was posted after the put has completed */
-    const ofo_work_t *proof; /* the first of these sends; NULL: not posted yet */
-} ofo_ring_out_t;
-
-/* The queue pairs of one generation of one rail. Built by service, handed to progress by OFO_MAIL_UP. */
-struct ofo_qpset {
-    ofo_module_t *module;
-    ofo_endpoint_t *ep; /* not valid after ofo_peers_free() */
-    uint16_t gen;
-    uint32_t downs; /* module->downs when the set was made */
-    unsigned nqp;
-    const ofo_queues_t *queues;
-    struct ibv_cq *cq;
-    uint8_t *memory; /* credit messages, receive buffers and `recvs` */
-    struct ibv_mr *mr;
-    ofo_recv_t *recvs;
-    int32_t proving;      /* proofs not completed; atomic */
-    ofo_work_t alive;     /* keepalive, on the first queue pair. Context of the three: progress */
-    bool is_asking;       /* `alive` is in flight */
-    uint32_t alive_place; /* messages below this place were posted before it */
-    uint64_t seen;        /* n_ok + n_received at the last turn of the keepalive */
-    ofo_drain_t drain;    /* changed by ofo_drain_raise() alone, under ep->lock */
-    bool is_silent;       /* the inquiry said so; context: progress */
-    bool told_first_recv;
-    uint8_t heard;           /* queue pairs that have received something, one bit for each; for transport->acceptor_listens; lock: poll_lock */
-    uint64_t fence_until;    /* ms; when the fence is given up. Context of the two: progress */
-    ofo_qpset_t *fence_next; /* module->fencing */
-    uint64_t n_ok;           /* completed SENDs and eager WRITEs */
-    uint64_t n_received;
-    uint64_t n_rdma;                /* completed parts of puts and gets */
-    uint16_t n_eager, n_eager_recv; /* completed eager WRITEs, slots consumed */
-    bool ring_asked;
-    ofo_ring_in_t ring_in;
-    ofo_ring_out_t ring_out;
-    uint64_t destroy_at; /* ms; end of the time-wait */
-    ofo_qpset_t *next;   /* module's graveyard */
-    ofo_qp_t qp[];
-};
-
-/* ---- shared receive queues ---------------------------------------------------------------------- */
-
-#define OFO_SRQ_BATCH 16
-#define OFO_LAST_WQE_MS 1000       /* longest wait for LAST_WQE_REACHED, which may get lost */
-#define OFO_LAST_WQE_UNSEEN_MS 100 /* wait on a device that was never seen to raise it, because not every driver does */
-
-typedef struct ofo_chunk ofo_chunk_t;
-
-/* One shared receive queue of a module. */
-typedef struct {
-    struct ibv_srq *srq;
-    ofo_module_t *module;
-    uint8_t index;
-    uint32_t size;          /* bytes of a buffer */
-    uint32_t most;          /* buffers at most */
-    uint32_t slack;         /* if all `most` buffers exist, so many may be missing before buffers are posted again */
-    uint32_t limit;         /* the limit event comes when fewer are left */
-    pthread_mutex_t lock;   /* of the next three: service threads */
-    uint32_t buffers;       /* buffers made and not lost; atomic, read by progress */
-    ofo_recv_chain_t spare; /* buffers that the queue had no room for */
-    ofo_chunk_t *chunks;
-    ofo_recv_chain_t again; /* context: progress */
-} ofo_srq_t;
-
-/* ---- mail --------------------------------------------------------------------------------------- */
-
-typedef enum {
-    /* to service */
-    OFO_MAIL_POST,       /* a post wants the rail connected */
-    OFO_MAIL_ERROR,      /* generation `gen` failed; ctl.cause says why */
-    OFO_MAIL_PROVED,     /* proofs of `gen` completed */
-    OFO_MAIL_FIRST_RECV, /* first message of `gen` */
-    OFO_MAIL_FENCE_DONE, /* all work of `qps` has come back, and service owns it again */
-    OFO_MAIL_STUCK,      /* the fence of `qps` does not end: destroy its queue pairs */
-    OFO_MAIL_DECLARE,    /* the peer was declared unreachable: end this rail */
-    OFO_MAIL_FENCE,      /* the PML learnt that `gen` is dead at the peer */
-    OFO_MAIL_CTL,        /* control message for this endpoint that came in on another module */
-    OFO_MAIL_AGAIN,      /* control message that came to this endpoint's module before its sender was known */
-    OFO_MAIL_RING,       /* make an eager ring; the same kind goes back to progress when it is made or cannot be made */
-    OFO_MAIL_SEND,       /* send `ctl` to the endpoint's peer by this module */
-    OFO_MAIL_STALLED,    /* work of `gen` is out and none of it has ended for some time */
-    OFO_MAIL_SOFTENED,   /* progress acts upon OFO_MAIL_SOFT: tell the peer */
-    OFO_MAIL_TOLD,       /* the peer says that `gen` is soft there */
-    /* to progress */
-    OFO_MAIL_UP,        /* `qps` carries data */
-    OFO_MAIL_FENCED,    /* `gen` is fenced: call the PML's fence_done (again) */
-    OFO_MAIL_DRAIN,     /* queue pairs of `qps` are in ERR (or there are none): drain. `ctl`: the peer's message, if the peer began */
-    OFO_MAIL_LAST_WQE,  /* a queue pair of `gen` takes no more buffers from its shared queue */
-    OFO_MAIL_ABANDON,   /* queue pairs of `qps` were destroyed */
-    OFO_MAIL_OBSTINATE, /* queue pairs of `qps` could not be destroyed */
-    OFO_MAIL_PEER_LOST, /* the BTL has declared the endpoint's peer: notify the PML */
-    OFO_MAIL_KEEPALIVE, /* the next turn of the keepalive is due; no endpoint */
-    OFO_MAIL_UNKNOWN,   /* `ctl` came from a process that is no peer yet */
-    OFO_MAIL_MET,       /* service has made the sender of `ctl` a peer: look up Open MPI's entry for it */
-    OFO_MAIL_ANSWERED,  /* another rail to the endpoint's peer answered; `gen`: module->downs when the question was sent */
-    OFO_MAIL_SILENT,    /* generation `gen` carries nothing, although another rail to its peer does */
-    OFO_MAIL_SOFT,      /* generation `gen` seems silent */
-    OFO_MAIL_SOFT_TOO,  /* the peer found that `gen` seems silent */
-    OFO_MAIL_CALM,      /* generation `gen` does not seem silent any more */
-    OFO_MAIL_TRUSTED,   /* the probation of generation `gen` is over */
-    OFO_MAIL_OVERDUE,   /* a message of `gen` that was sent again over another rail has been out for long */
-    OFO_MAIL_PORT_DOWN,
-    OFO_MAIL_PORT_UP
-} ofo_mail_kind_t;
-
-typedef struct ofo_mail {
-    struct ofo_mail *next;
-    ofo_mail_kind_t kind;
-    ofo_endpoint_t *ep;
-    ofo_qpset_t *qps;
-    uint16_t gen;
-    uint64_t posted_at; /* ms */
-    ofo_ctl_t ctl;
-} ofo_mail_t;
-
-typedef struct {
-    pthread_mutex_t lock;
-    ofo_mail_t *first, **last;
-    int32_t count;     /* atomic; written under the lock */
-    ofo_mail_t *spare; /* empty letters, used when memory is short */
-    unsigned spares;
-} ofo_mailbox_t;
-
-/* Rails that wait to be opened, in their order. */
-typedef struct {
-    ofo_endpoint_t *first, *last; /* `last` is valid if `first` is not NULL */
-} ofo_open_queue_t;
-
-/* ---- rails, peers, modules ---------------------------------------------------------------------- */
 
 /* Whether a rail takes posts. Context: progress; lock: ep->lock. */
 typedef enum {
