@@ -358,7 +358,7 @@ static bool waits_for_answer(const void *module)
 /* Service asks, because a query may take a minute if the adapter hangs. */
 bool ofo_async_port_is_up(ofo_module_t *module, bool unanswered)
 {
-    if (!OFO_LOAD(module->port_up) || OFO.closing) {
+    if (!OFO_LOAD(module->port_up) || OFO_LOAD(OFO.closing)) {
         return OFO_LOAD(module->port_up);
     }
     (void) __atomic_add_fetch(&module->port_asked, 1, __ATOMIC_ACQ_REL);

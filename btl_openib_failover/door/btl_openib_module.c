@@ -305,7 +305,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     static unsigned ended;
 
     BFO_ASSERT(ended < OFO.module_count); /* a module ends once */
-    OFO.closing = true;
+    OFO_STORE(OFO.closing, true);
     for (unsigned i = 0; 0 == ended && i < OFO.module_count; ++i) {
         if (0 < OFO.params.verbose) {
             dump_counters(OFO.module[i]);

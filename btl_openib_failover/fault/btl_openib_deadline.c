@@ -28,8 +28,8 @@ static uint64_t ended(const ofo_qpset_t *qps)
 static bool waits(const ofo_endpoint_t *ep)
 {
     return OFO_GATE_UP == ep->gate && NULL != ep->qps && ofo_drain_is_live(&ep->qps->drain)
-           && (0 != ep->sends_out || 0 != ep->rdma_out || ep->qps->is_asking) && !ep->doubted && !OFO.closing && !OFO_LOAD(ep->peer->closing)
-           && !OFO_LOAD(ep->peer->declared);
+           && (0 != ep->sends_out || 0 != ep->rdma_out || ep->qps->is_asking) && !ep->doubted && !OFO_LOAD(OFO.closing)
+           && !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared);
 }
 
 /* Service begins to ask after a quarter of this time, so that its questions can end before it is over. */

@@ -39,7 +39,7 @@ void ofo_peer_lost(ofo_peer_t *peer)
 {
     ofo_module_t *module = peer->rail[0]->module;
 
-    if (!OFO.closing && !OFO_LOAD(peer->closing) && NULL != module->ext.peer_dead) {
+    if (!OFO_LOAD(OFO.closing) && !OFO_LOAD(peer->closing) && NULL != module->ext.peer_dead) {
         module->ext.peer_dead(&module->super, peer->proc, peer->why);
     }
 }
@@ -49,7 +49,7 @@ static void tell_pml(ofo_module_t *module, ofo_peer_t *peer, const char *why)
     opal_proc_t *proc = NULL != peer ? peer->proc : NULL;
     char text[96];
 
-    if (OFO.closing || NULL == module->error_cb || (NULL != peer && OFO_LOAD(peer->closing))) {
+    if (OFO_LOAD(OFO.closing) || NULL == module->error_cb || (NULL != peer && OFO_LOAD(peer->closing))) {
         return;
     }
     if (NULL != peer && OFO_LOAD(peer->declared)) {
@@ -426,6 +426,7 @@ static bfo_rail_state_t rail_state_of(ofo_fsm_state_t state, uint16_t gen)
 static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rail_info_t *info)
 {
     ofo_endpoint_t *ep = endpoint_of(btl, proc);
+    ofo_gate_t gate;
     uint32_t published;
 
     if (NULL == ep) {
@@ -437,15 +438,16 @@ static int ext_rail_state(mca_btl_base_module_t *btl, opal_proc_t *proc, bfo_rai
         OPAL_THREAD_UNLOCK(&ep->lock);
     }
     published = (uint32_t) OFO_LOAD(ep->published);
+    gate = OFO_LOAD(ep->gate);
     info->name = OFO_LOAD(ep->rail);
     info->generation = (uint16_t) published;
     info->state = rail_state_of((ofo_fsm_state_t) (published >> 16), info->generation);
     info->is_asking = OFO_ST_ASKING == (ofo_fsm_state_t) (published >> 16);
-    info->returns = OFO_GATE_REFUSING == ep->gate && info->generation > ep->up_gen
+    info->returns = OFO_GATE_REFUSING == gate && info->generation > ep->up_gen
                     && (BFO_RAIL_REQUESTING == info->state || BFO_RAIL_READY == info->state || BFO_RAIL_UP == info->state);
-    if (OFO_GATE_REFUSING == ep->gate && BFO_RAIL_DOWN_BOTH != info->state) {
+    if (OFO_GATE_REFUSING == gate && BFO_RAIL_DOWN_BOTH != info->state) {
         info->state = BFO_RAIL_DOWN_LOCAL;
-    } else if (OFO_GATE_UP == ep->gate) {
+    } else if (OFO_GATE_UP == gate) {
         info->state = BFO_RAIL_UP;
         info->generation = ep->up_gen;
     } else if (BFO_RAIL_UP == info->state) {

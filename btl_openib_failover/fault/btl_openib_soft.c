@@ -221,7 +221,7 @@ static bool pml_agrees(ofo_endpoint_t *ep, uint16_t gen)
 {
     ofo_module_t *module = ep->module;
 
-    return NULL != module->ext.rail_soft && !OFO.closing && !OFO_LOAD(ep->peer->closing) && ofo_drain_is_live(&ep->qps->drain)
+    return NULL != module->ext.rail_soft && !OFO_LOAD(OFO.closing) && !OFO_LOAD(ep->peer->closing) && ofo_drain_is_live(&ep->qps->drain)
            && module->ext.rail_soft(&module->super, ep->peer->proc, ep->rail, gen, true);
 }
 

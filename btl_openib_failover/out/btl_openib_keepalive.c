@@ -41,7 +41,7 @@ static bool is_its_turn(const ofo_endpoint_t *ep)
 
 bool ofo_keepalive_may_ask(const ofo_peer_t *peer)
 {
-    return !OFO.closing && !OFO_LOAD(peer->closing) && !OFO_LOAD(peer->declared) && peer->name.jobid == OFO.self.jobid;
+    return !OFO_LOAD(OFO.closing) && !OFO_LOAD(peer->closing) && !OFO_LOAD(peer->declared) && peer->name.jobid == OFO.self.jobid;
 }
 
 /* Are all rails lost that the two processes have used? The rails that are left are connected by the first post, and a process that only
@@ -83,7 +83,7 @@ static void visit(ofo_endpoint_t *ep)
     if (!is_its_turn(ep)) {
         return;
     }
-    if (NULL != qps && OFO_DRAIN_CLOSED == ofo_drain_state(&qps->drain) && !OFO.closing && !OFO_LOAD(peer->closing)) {
+    if (NULL != qps && OFO_DRAIN_CLOSED == ofo_drain_state(&qps->drain) && !OFO_LOAD(OFO.closing) && !OFO_LOAD(peer->closing)) {
         (void) ofo_drain_raise(qps, OFO_DEV_TURN, NULL);
         return;
     }

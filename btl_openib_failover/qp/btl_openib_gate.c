@@ -17,13 +17,13 @@ void ofo_gate_open(ofo_endpoint_t *ep)
 void ofo_gate_refuse(ofo_endpoint_t *ep, uint16_t gen)
 {
     BFO_ASSERT((int32_t) gen >= ep->refused_gen); /* generations only grow */
-    ep->gate = OFO_GATE_REFUSING;
+    OFO_STORE(ep->gate, OFO_GATE_REFUSING);
     ep->refused_gen = gen;
 }
 
 void ofo_gate_refuse_for_port(ofo_endpoint_t *ep)
 {
-    ep->gate = OFO_GATE_REFUSING;
+    OFO_STORE(ep->gate, OFO_GATE_REFUSING);
     ep->dead_port = true;
 }
 
@@ -31,19 +31,19 @@ void ofo_gate_port_is_back(ofo_endpoint_t *ep)
 {
     if (ep->dead_port) {
         ep->dead_port = false;
-        ep->gate = NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate; /* service may have opened the gate before this */
+        OFO_STORE(ep->gate, NULL == ep->qps ? OFO_GATE_CLOSED : ep->gate); /* service may have opened the gate before this */
     }
 }
 
 void ofo_gate_ask(ofo_endpoint_t *ep, bool *start, int *rc)
 {
     if (OFO_GATE_CLOSED == ep->gate && OFO_LOAD(ep->peer->declared)) {
-        ep->gate = OFO_GATE_REFUSING;
+        OFO_STORE(ep->gate, OFO_GATE_REFUSING);
     }
     if (OFO_GATE_REFUSING == ep->gate) {
         *rc = OPAL_ERR_UNREACH;
     } else if (OFO_GATE_CLOSED == ep->gate) {
-        ep->gate = OFO_GATE_WAITING;
+        OFO_STORE(ep->gate, OFO_GATE_WAITING);
         *start = true;
     }
 }

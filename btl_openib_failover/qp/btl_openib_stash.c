@@ -6,6 +6,7 @@
 #include "qp/btl_openib_stash.h"
 
 #include "qp/btl_openib_heard.h"
+#include "types/btl_openib_atomic.h"
 #include "types/btl_openib_lock.h"
 #include "formats/btl_openib_qpmap.h"
 
@@ -46,7 +47,7 @@ bool ofo_poll_and_keep(ofo_module_t *module)
                 BFO_ASSERT(module->stash_count < module->stash_size);
                 module->stash[module->stash_count++] = wc;
             }
-            if (module->transport->acceptor_listens && !OFO.closing && IBV_WC_SUCCESS == wc.status && OFO_WORK_RECV == work->kind) {
+            if (module->transport->acceptor_listens && !OFO_LOAD(OFO.closing) && IBV_WC_SUCCESS == wc.status && OFO_WORK_RECV == work->kind) {
                 ofo_recv_kept(module, (ofo_recv_t *) ((uint8_t *) work - offsetof(ofo_recv_t, work)), wc.qp_num);
             }
         }

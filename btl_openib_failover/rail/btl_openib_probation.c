@@ -94,7 +94,7 @@ void ofo_probation_timer(ofo_endpoint_t *ep, uint64_t now)
         return;
     }
     BFO_ASSERT(OFO_ST_UP == ep->fsm.state);
-    if (OFO.closing || OFO_LOAD(ep->peer->closing) || OFO_LOAD(ep->peer->declared)) {
+    if (OFO_LOAD(OFO.closing) || OFO_LOAD(ep->peer->closing) || OFO_LOAD(ep->peer->declared)) {
         p->at = 0;
     } else if (!ofo_ctl_has_room(ep->module)) {
         p->at = now + 1;

@@ -65,7 +65,7 @@ static bool has_witness(const ofo_endpoint_t *ep)
  * answer. */
 static bool may_ask(const ofo_endpoint_t *ep)
 {
-    return 0 != OFO.params.deadline && NULL != ep->module->ext.failed_frag && !OFO.closing && !OFO_LOAD(ep->peer->closing)
+    return 0 != OFO.params.deadline && NULL != ep->module->ext.failed_frag && !OFO_LOAD(OFO.closing) && !OFO_LOAD(ep->peer->closing)
            && !OFO_LOAD(ep->peer->declared) && OFO_LOAD(ep->module->port_up) && (0 == ep->choices || ep->is_settled) && has_witness(ep);
 }
 

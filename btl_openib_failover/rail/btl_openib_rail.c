@@ -64,8 +64,8 @@ void ofo_rail_init(ofo_endpoint_t *ep)
 /* Does the PML take rails back, and may this one still come back? */
 static bool rejoins(const ofo_endpoint_t *ep)
 {
-    return NULL != ep->module->ext.rail_restored && UINT16_MAX > ep->fsm.gen && !ep->rejoin.is_refused && !OFO.closing && !OFO_LOAD(ep->peer->closing)
-           && !OFO_LOAD(ep->peer->declared) && !ofo_port_is_gone(ep->module);
+    return NULL != ep->module->ext.rail_restored && UINT16_MAX > ep->fsm.gen && !ep->rejoin.is_refused && !OFO_LOAD(OFO.closing)
+           && !OFO_LOAD(ep->peer->closing) && !OFO_LOAD(ep->peer->declared) && !ofo_port_is_gone(ep->module);
 }
 
 /* L13: no check of an earlier generation may be open. */

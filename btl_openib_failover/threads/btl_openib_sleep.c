@@ -118,7 +118,7 @@ static void restart(unsigned passes)
 
 static bool arm_all(bool (*arm)(ofo_module_t *module))
 {
-    bool silent = !OFO.closing && 0 < OFO.module_count;
+    bool silent = !OFO_LOAD(OFO.closing) && 0 < OFO.module_count;
 
     for (unsigned i = 0; silent && i < OFO.module_count; ++i) {
         silent = arm(OFO.module[i]);

@@ -91,7 +91,7 @@ struct mca_btl_base_endpoint_t {
     /* progress; lock: `lock`, and `gate_lock` before it unless the gate is UP */
     pthread_mutex_t gate_lock; /* always a real lock, because service opens the gate if the process does not call MPI */
     opal_mutex_t lock;
-    ofo_gate_t gate;       /* release: ofo_gate_open; acquire: posts. Written by _gate.c alone */
+    ofo_gate_t gate;       /* atomic. Written by _gate.c alone */
     ofo_qpset_t *qps;      /* current set; NULL unless UP or draining */
     ofo_qpset_t *draining; /* set whose fence runs, whether it was UP before or not; context: progress */
     uint16_t up_gen;
@@ -443,7 +443,7 @@ typedef struct {
     unsigned look_mask;    /* the clock is read in the calls whose number has none of these bits */
     uint64_t look_at;      /* ms; when rails are looked at next; atomic */
     uint64_t copied_bytes; /* of messages that were sent a second time over another rail; atomic */
-    bool closing;          /* finalize has begun, so late errors of peers that left earlier do not matter */
+    bool closing;          /* finalize has begun, so late errors of peers that left earlier do not matter; atomic */
     opal_process_name_t self;
     ofo_paths_t paths; /* what inquiries know of each other */
 } ofo_component_t;
