@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * mpi_computes DIR: two ranks exchange a message; then rank 1 computes outside MPI until DIR/computed exists, while rank 0 waits in MPI for
- * its result. After that both exchange verified messages until DIR/end exists. A process that computes obeys requests later.
+ * mpi_computes DIR [both]: two ranks exchange a message; then rank 1 computes outside MPI until DIR/computed exists, while rank 0 waits in MPI
+ * for its result. With "both", rank 0 computes too before it waits. After that both exchange verified messages until DIR/end exists. A process
+ * that computes obeys requests later.
  */
 #include "mpi_check.h"
 
@@ -25,22 +26,32 @@ static void exchange(unsigned message)
     CHECK(is_filled(in, sizeof(in), message));
 }
 
+static unsigned long compute(const char *dir)
+{
+    unsigned long sum = 0;
+
+    printf("computes\n");
+    fflush(stdout);
+    while (!exists(dir, "computed")) {
+        for (unsigned i = 0; i < 100000; ++i) {
+            sum += payload_byte(i, sum);
+        }
+    }
+    return sum;
+}
+
 int main(int argc, char **argv)
 {
     unsigned long sum = 0;
     int is_over = 0;
 
     start(&argc, &argv);
-    CHECK(2 == argc && 2 == ranks);
+    CHECK((2 == argc || (3 == argc && 0 == strcmp("both", argv[2]))) && 2 == ranks);
     exchange(0);
+    if (1 == rank || 3 == argc) {
+        sum = compute(argv[1]);
+    }
     if (1 == rank) {
-        printf("computes\n");
-        fflush(stdout);
-        while (!exists(argv[1], "computed")) {
-            for (unsigned i = 0; i < 100000; ++i) {
-                sum += payload_byte(i, sum);
-            }
-        }
         MPI(MPI_Send(&sum, 1, MPI_UNSIGNED_LONG, 0, 2, MPI_COMM_WORLD));
     } else {
         MPI(MPI_Recv(&sum, 1, MPI_UNSIGNED_LONG, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));

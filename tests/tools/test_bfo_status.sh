@@ -188,6 +188,23 @@ touch "$TEST_TMP/end"
 passes "the job with a rank that computed"
 note "asking: the rail waits for the process that computes"
 
+# Both ranks compute: no packet goes over a rail. What was under way may end first. (Deadline and keepalive as short as they may be.)
+rm -f "$TEST_TMP/computed" "$TEST_TMP/end"
+begin_stream "-n 2" 2 --mca btl_openib_deadline 40 --mca btl_openib_soft_deadline 10 --mca btl_openib_keepalive 1 "$BFO_BUILDDIR/tests/tools/mpi_computes" "$TEST_TMP" both
+await "$LOG" '^computes' 2 || { cat "$LOG"; fail "the job does not begin"; }
+traffic() { "$SOFTRAIL" status --json --fabric "$FABRIC" | grep '"tx_'; }
+rests() { local before; before=$(traffic) && sleep 3 && [ -n "$before" ] && [ "$(traffic)" = "$before" ]; }
+moves() { ! rests; }
+for try in $(seq 20); do
+    ! rests || break
+    [ "$try" -lt 20 ] || { traffic; fail "packets go over the rails, although both ranks compute"; }
+done
+touch "$TEST_TMP/computed"
+until_so "the rails rest, although both ranks exchange messages" moves
+touch "$TEST_TMP/end"
+passes "the job whose ranks computed"
+note "both ranks compute: the rails rest"
+
 # No directory can be written, or the user wants no figures: the job runs as usual.
 for dir in none /proc "$TEST_TMP/full"; do
     [ $dir != "$TEST_TMP/full" ] || { mkdir "$dir" && ln -s /dev/full "$dir/bfo-$(id -u)"; }
