@@ -16,6 +16,7 @@
 #include "formats/btl_openib_choice.h"
 #include "formats/btl_openib_rails.h"
 #include "formats/btl_openib_wire.h"
+#include "types/btl_openib_transport.h"
 
 #define PORTS "ports"
 
@@ -74,11 +75,10 @@ static bool is_named(const scan_t *scan, unsigned number)
 
 static bool is_unwanted(const scan_t *scan, const struct ibv_port_attr *attr)
 {
-    const char *type;
     char room[BT_VALUE];
+    const char *type = bt_info_btl(&scan->doctor->info, "device_type", room);
 
-    type = bt_info_btl(&scan->doctor->info, "device_type", room);
-    if ((0 == strcmp("infiniband", type) && scan->is_iwarp) || (0 == strcmp("iwarp", type) && !scan->is_iwarp)) {
+    if ('\0' != *type && !ofo_transport_is_wanted(ofo_transport_of(scan->verbs), type)) {
         return true;
     }
     return IBV_LINK_LAYER_ETHERNET != attr->link_layer && 0 == strcmp("false", bt_info_btl(&scan->doctor->info, "allow_ib", room));

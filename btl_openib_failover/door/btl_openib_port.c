@@ -93,10 +93,7 @@ static bool address_is_wanted(const ofo_port_t *port)
 
 static bool type_is_wanted(const struct ibv_device *verbs)
 {
-    const ofo_transport_t *transport = ofo_transport_of(verbs);
-    const char *wanted = OFO.params.device_type;
-
-    return 0 == strcmp(wanted, "all") || 0 == strcmp(wanted, transport->type) || 0 == strcmp(wanted, transport->alias);
+    return ofo_transport_is_wanted(ofo_transport_of(verbs), OFO.params.device_type);
 }
 
 /* Finds the index of the user's partition key, or of the first one if the user names none. */

@@ -5,6 +5,8 @@
  */
 #include "types/btl_openib_transport.h"
 
+#include <string.h>
+
 const ofo_transport_t ofo_transport_infiniband = {
     .type = "infiniband",
     .alias = "ib",
@@ -28,4 +30,9 @@ const ofo_transport_t ofo_transport_iwarp = {
 const ofo_transport_t *ofo_transport_of(const struct ibv_device *verbs)
 {
     return IBV_TRANSPORT_IWARP == verbs->transport_type ? &ofo_transport_iwarp : &ofo_transport_infiniband;
+}
+
+bool ofo_transport_is_wanted(const ofo_transport_t *transport, const char *wanted)
+{
+    return 0 == strcmp(wanted, "all") || 0 == strcmp(wanted, transport->type) || 0 == strcmp(wanted, transport->alias);
 }

@@ -29,5 +29,7 @@ extern const ofo_transport_t ofo_transport_infiniband; /* RoCE too */
 extern const ofo_transport_t ofo_transport_iwarp;
 
 const ofo_transport_t *ofo_transport_of(const struct ibv_device *verbs);
+/* Is this transport among those that the value `wanted` of btl_openib_device_type names? "all" names all. */
+bool ofo_transport_is_wanted(const ofo_transport_t *transport, const char *wanted);
 
 #endif /* BTL_OPENIB_TRANSPORT_H */

@@ -158,6 +158,14 @@ for list in "if_exclude sr1" "if_include sr0:1" "max_btls 1"; do
     finds 1 problem 'sr0:1 is the only port'
     cp "$TEST_TMP/kept" "$TEST_TMP/info"
 done
+cp "$TEST_TMP/info" "$TEST_TMP/kept"
+setting btl_openib_device_type ib
+doctor "-n 2"
+finds 0 ok 'sr1:1: active, InfiniBand'
+setting btl_openib_device_type iwarp
+doctor "-n 2"
+finds 1 ok 'sr1:1: active, InfiniBand; not used, because .*leaves it out'
+cp "$TEST_TMP/kept" "$TEST_TMP/info"
 for wrong in "btl_openib_pkey 5 partition.key" "btl_openib_ib_pkey_index 200 partition.key" "btl_openib_gid_index 200 GID"; do
     set -- $wrong
     cp "$TEST_TMP/info" "$TEST_TMP/kept"

@@ -8,6 +8,7 @@
 
 #include "device/btl_openib_device.h"
 #include "types/btl_openib_log.h"
+#include "types/btl_openib_transport.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -129,9 +130,24 @@ static void idle_registrations_go_only_where_that_helps(void **state)
     ofo_device_close(device);
 }
 
+static void type_chooses_the_transport(void **state)
+{
+    struct ibv_device verbs[2] = {{.transport_type = IBV_TRANSPORT_IB}, {.transport_type = IBV_TRANSPORT_IWARP}};
+    static const struct {
+        const char *type;
+        bool wanted[2];
+    } row[] = {{"all", {true, true}}, {"infiniband", {true, false}}, {"ib", {true, false}}, {"iwarp", {false, true}}, {"", {false, false}}};
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); ++i) {
+        for (int v = 0; v < 2; ++v) {
+            assert_int_equal(ofo_transport_is_wanted(ofo_transport_of(&verbs[v]), row[i].type), row[i].wanted[v]);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_registrations_go_only_where_that_helps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_registrations_go_only_where_that_helps), cmocka_unit_test(type_chooses_the_transport)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
