@@ -266,10 +266,16 @@ static void name_shares(bfo_fin_hdr_t *fin, const bfo_recv_t *req, bfo_peer_t *p
 {
     const bfo_frag_t *rget = req->rget;
 
+    if (bfo_likely(BFO_FRAG_READ == rget->kind)) { /* one READ of the whole message */
+        const uint8_t name = bfo_rail_name(peer, rget->rail);
+
+        if (name < BFO_MAX_RAILS) {
+            fin->share[name] = UINT8_MAX;
+        }
+        return;
+    }
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const uint64_t carried = BFO_FRAG_READ != rget->kind ? __atomic_load_n(&rget->carried[r], __ATOMIC_RELAXED)
-                                 : r == rget->rail           ? req->length
-                                                             : 0;
+        const uint64_t carried = __atomic_load_n(&rget->carried[r], __ATOMIC_RELAXED);
         const uint8_t name = 0 == carried ? BFO_MAX_RAILS : bfo_rail_name(peer, r);
 
         if (name < BFO_MAX_RAILS) {

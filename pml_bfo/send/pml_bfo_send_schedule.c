@@ -264,7 +264,8 @@ static __attribute__((noinline)) void count_reads(bfo_peer_t *peer, const bfo_fi
 
     for (uint8_t r = 0; r < peer->n_rails; ++r) {
         const uint8_t name = bfo_rail_name(peer, r);
-        const uint64_t part = name < BFO_MAX_RAILS ? (uint64_t) ((double) fin->size * fin->share[name] / UINT8_MAX) : 0;
+        const uint64_t share = name < BFO_MAX_RAILS ? fin->share[name] : 0;
+        const uint64_t part = fin->size / UINT8_MAX * share + fin->size % UINT8_MAX * share / UINT8_MAX; /* the size times the share may overflow */
 
         if (0 != part) {
             bfo_rail_count(peer, r, false, bfo_smaller(part, left));
