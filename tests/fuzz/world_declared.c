@@ -308,6 +308,7 @@ static void reports_about_a_stranger_change_nothing(void)
         btl->ext.rail_restored(&btl->super, proc, 0, 2);
         btl->ext.rail_trusted(&btl->super, proc, 0, 2);
         btl->ext.peer_dead(&btl->super, proc, "a test");
+        bfo_failover_btl_error(&btl->super, MCA_BTL_ERROR_FLAGS_NONFATAL, proc, NULL);
         must(0 == world_posted(), "a report about a stranger is answered");
         must(!bfo_peer_get(world_proc[2])->declared && !peer_of_rank(1)->declared, "a report about a stranger declares a process");
     }

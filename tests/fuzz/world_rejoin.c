@@ -299,6 +299,25 @@ static void rail_on_probation_carries_everything_if_it_is_the_only_one(void)
     must(2 == carriers_of_short_messages(), "short messages use the rail that is still on probation");
 }
 
+/* A rail seems silent when the other rail is lost, or taken out of service. */
+static void rail_that_seems_silent_carries_everything_if_it_is_the_only_one(void)
+{
+    bfo_peer_t *peer = life_begins(false);
+
+    must(bfo_rail_soften(peer, 0, true) && 2 == carriers_of_short_messages(), "short messages use a rail that seems silent");
+    peer->out_own = 2;
+    bfo_rails_choose_again(peer);
+    must(1 == carriers_of_short_messages(), "a rail that stands out serves although another rail is left");
+    peer->out_own = 0;
+    bfo_rails_choose_again(peer);
+    world_rail_fails(&world_btl[1]);
+    must(!peer->declared && 1 == carriers_of_short_messages(), "the last rail does not carry short messages");
+    must(!bfo_rail_soften(peer, 1, true) && 1 == peer->soft, "a rail that is lost seems silent");
+    world_fence_done(0, false);
+    world_rail_returns(&world_btl[1]);
+    must(2 == carriers_of_short_messages(), "short messages use a rail that seems silent instead of a rail that returned");
+}
+
 /* A slow rail is known to deliver; a rail on probation is not. */
 static void slow_rail_is_better_than_a_rail_on_probation(void)
 {
@@ -397,6 +416,28 @@ static void rget_that_is_refused_goes_over_a_rail_that_returned(void)
     rget_goes_over_a_rail_that_returned(true);
 }
 
+
+/* The rail that came back has no memory for a registration at first. */
+static void rget_that_cannot_be_registered_waits(void)
+{
+    bfo_peer_t *peer = life_begins(true);
+    const bfo_send_t *req = send_long();
+    int n;
+
+    must(BFO_MSG_RGET == req->rts_type && 2 == req->regs->mask && 0 == world_find(BFO_MSG_RGET), "the message offers no READ");
+    world_rail_returns(&world_btl[0]);
+    world_rail_fails(&world_btl[1]);
+    world_refuse_memory = 1;
+    world_complete(0, OPAL_ERROR);
+    must(0 == world_refuse_memory && 0 == world_posted() && 2 == req->regs->mask, "a READ is offered without a registration");
+    must(1 == bfo.n_pending && !peer->declared, "a message that cannot be registered now does not wait");
+    (void) bfo_progress();
+    n = world_find(BFO_MSG_RGET);
+    must(0 == n && 1 == world_posted() && &world_btl[0] == world_btl_of(0), "a message that waited is not posted once, over the rail that returned");
+    must(0 == memcmp((const char *) world_posted_message(0) + sizeof(bfo_rget_hdr_t), req->regs->handle[0], WORLD_HANDLE),
+         "it does not name its memory");
+}
+
 /* The WRITE was delivered and its FIN had no room; then the rail was lost and came back. */
 static void fin_of_before_says_so(void)
 {
@@ -471,6 +512,19 @@ static void fin_of_a_rail_that_is_not_there_is_bad(void)
     }
 }
 
+/* The next generation exists once the fence of this generation is done. No fence of the generation that the FIN names would ever end. */
+static void fin_of_a_generation_that_cannot_be_is_bad(void)
+{
+    bfo_peer_t *peer = life_begins(false);
+    bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE | BFO_FIN_RESENT};
+
+    for (uint16_t gen = 1; gen < 3; ++gen) {
+        fin.wgen = gen;
+        must(!bfo_failover_fin_is_visible(peer, &fin) && gen == bfo_local_stat(BFO_STAT_BAD_HEADER), "a FIN of a generation that cannot be counts");
+        must(bfo_link_is_empty(&bfo.held_fins) && 0 == world_fences() && 3 == peer->send_mask, "a FIN waits without end, or costs a rail");
+    }
+}
+
 /* A READ had no room, and the sender restarts the message before the READ is posted. */
 static void read_of_before_costs_no_rail(void)
 {
@@ -516,6 +570,7 @@ static const world_case_t cases[] = {
     {"bytes_of_the_last_probation_do_not_count", bytes_of_the_last_probation_do_not_count},
     {"end_of_an_older_probation_is_void", end_of_an_older_probation_is_void},
     {"rail_on_probation_carries_everything_if_it_is_the_only_one", rail_on_probation_carries_everything_if_it_is_the_only_one},
+    {"rail_that_seems_silent_carries_everything_if_it_is_the_only_one", rail_that_seems_silent_carries_everything_if_it_is_the_only_one},
     {"slow_rail_is_better_than_a_rail_on_probation", slow_rail_is_better_than_a_rail_on_probation},
     {"read_of_before_costs_no_rail", read_of_before_costs_no_rail},
     {"put_by_a_rail_that_returned_is_restarted", put_by_a_rail_that_returned_is_restarted},
@@ -524,10 +579,12 @@ static const world_case_t cases[] = {
     {"fin_names_the_generation_that_carried_the_write", fin_names_the_generation_that_carried_the_write},
     {"rget_that_failed_goes_over_a_rail_that_returned", rget_that_failed_goes_over_a_rail_that_returned},
     {"rget_that_is_refused_goes_over_a_rail_that_returned", rget_that_is_refused_goes_over_a_rail_that_returned},
+    {"rget_that_cannot_be_registered_waits", rget_that_cannot_be_registered_waits},
     {"data_of_each_lossy_fence_is_in_doubt", data_of_each_lossy_fence_is_in_doubt},
     {"fin_waits_for_a_fence", fin_waits_for_a_fence},
     {"fin_waits_for_a_fence_that_is_lossy", fin_waits_for_a_fence_that_is_lossy},
     {"fin_of_a_rail_that_is_not_there_is_bad", fin_of_a_rail_that_is_not_there_is_bad},
+    {"fin_of_a_generation_that_cannot_be_is_bad", fin_of_a_generation_that_cannot_be_is_bad},
 };
 
 int main(int argc, char **argv)
