@@ -43,7 +43,7 @@ unit() {
 }
 fuzz() {
     local name bad=0
-    for name in control declared drain edges rejoin wait; do
+    for name in control declared drain edges figures reads rejoin restart wait; do
         BFO_WORLD_CFLAGS=$flags bash "$BFO_SRCDIR/tests/fuzz/world.sh" world_$name || bad=1
     done
     for name in dispatch btl; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages: what becomes of those without a request that come back with an error, and forged messages of the restart handshake,
+ * Control messages: what becomes of those without a request that come back with an error, and forged messages,
  * which change nothing. Two rails with failover reach rank 1. DESIGN.txt sections 7 and 14.6.
  */
 #include "world_case.h"
@@ -38,7 +38,7 @@ static size_t control_posted(bfo_peer_t *peer, int kind, uint32_t number, bfo_hd
     return size[kind];
 }
 
-static bfo_peer_t *patient_life_begins(void)
+static bfo_peer_t *life_begins(void)
 {
     world_begin();
     bfo_params.last_rail_timeout = 60;
@@ -59,7 +59,7 @@ static void message_without_request_goes_again(void)
     bfo_hdr_t sent;
 
     for (int kind = 0; kind < KINDS; ++kind) {
-        const bfo_peer_t *peer = patient_life_begins();
+        const bfo_peer_t *peer = life_begins();
         const size_t size = control_posted(peer_of_rank(1), kind, 1, &sent);
         const uint64_t resends = bfo_local_stat(BFO_STAT_RESENDS);
         const world_btl_t *first = world_btl_of(0);
@@ -87,7 +87,7 @@ static void message_at_fault_on_two_rails_declares_its_peer(void)
     for (int test = 0; test < 2 * KINDS; ++test) {
         const int kind = test / 2;
         const bool is_same = 0 == test % 2;
-        bfo_peer_t *peer = patient_life_begins();
+        bfo_peer_t *peer = life_begins();
         const size_t size = control_posted(peer, kind, 1, &sent[0]);
 
         world_complete(0, OPAL_ERR_FATAL);
@@ -108,55 +108,6 @@ static void message_at_fault_on_two_rails_declares_its_peer(void)
     }
 }
 
-static int unknown_state(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_rail_info_t *info)
-{
-    return OPAL_ERR_NOT_FOUND;
-}
-
-static void nameless_life_begins(void)
-{
-    world_btl[0].ext.rail_state = world_btl[1].ext.rail_state = unknown_state;
-    world_begin();
-    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
-    must(!peer_of_rank(1)->failover, "the PML uses failover over rails without names");
-}
-
-/* A READ has its bytes when it ends. */
-static void fin_of_a_read_is_sent_again_without_failover(void)
-{
-    bfo_hdr_t sent;
-
-    nameless_life_begins();
-    (void) control_posted(peer_of_rank(1), READ_FIN, 1, &sent);
-    world_complete(0, OPAL_ERROR);
-    must(1 == world_posted() && 0 == memcmp(&sent, world_posted_message(0), sizeof(sent.fin)), "a FIN does not go again as it was");
-    must(!peer_of_rank(1)->declared, "a rail is lost, and its peer is declared");
-}
-
-/* Without names of rails the receiver cannot wait for the bytes of a WRITE whose FIN goes another way. */
-static void fin_of_a_write_is_not_sent_again_without_failover(void)
-{
-    ompi_request_t *request = NULL;
-    const bfo_send_t *req;
-
-    bfo_params.use_get = false;
-    nameless_life_begins();
-    must(OMPI_SUCCESS == bfo_isend(room, 6000, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request),
-         "a send does not start");
-    req = (const bfo_send_t *) request;
-    world_complete(0, OPAL_SUCCESS);
-    world_put_comes(&world_btl[0], req, 0, 6000);
-    while (world_find(WORLD_PUT) >= 0) {
-        world_complete((unsigned) world_find(WORLD_PUT), OPAL_SUCCESS);
-    }
-    must(0 == world_find(BFO_MSG_FIN), "no FIN is sent");
-    must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request), "no receive");
-    world_complete(0, OPAL_ERROR);
-    must(world_find(BFO_MSG_FIN) < 0, "a FIN may overtake its bytes");
-    must(peer_of_rank(1)->declared && is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR,
-         "a FIN is lost, and nobody hears of that");
-}
-
 /* ---- forged messages of the handshake -------------------------------------------------------------------- */
 
 static void handshake_comes(bfo_handshake_hdr_t h)
@@ -167,17 +118,12 @@ static void handshake_comes(bfo_handshake_hdr_t h)
     world_receive(&world_btl[1], BFO_TAG(h.match.type), &h, sizeof(h), sizeof(h));
 }
 
-static void rndv_comes(uint32_t length, const bfo_restart_hdr_t *restart)
+static void rndv_comes(uint32_t length)
 {
-    struct {
-        bfo_rndv_hdr_t h;
-        bfo_restart_hdr_t restart;
-    } rndv = {.h = {.msg_length = length, .src_id = 0x800000001u}};
-    const size_t size = NULL == restart ? sizeof(rndv.h) : sizeof(rndv);
+    bfo_rndv_hdr_t rndv = {.msg_length = length, .src_id = 0x800000001u};
 
-    bfo_hdr_pack_match(&rndv.h.match, BFO_MSG_RNDV, NULL == restart ? 0 : BFO_FLAG_RESTART, 0, 1, 7, 0);
-    rndv.restart = NULL == restart ? rndv.restart : *restart;
-    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_RNDV), &rndv, size, size);
+    bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, 0, 0, 1, 7, 0);
+    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
 }
 
 static void rest_comes(const bfo_recv_t *req, uint16_t epoch)
@@ -196,7 +142,7 @@ static bfo_recv_t *recv_is_active(ompi_request_t **request)
 {
     world_begin();
     must(OMPI_SUCCESS == bfo_irecv(room, 600, &ompi_mpi_byte.dt, 1, 7, world_comm[0], request), "no receive");
-    rndv_comes(600, NULL);
+    rndv_comes(600);
     must(0 == world_find(BFO_MSG_ACK), "a rendezvous is not answered");
     world_complete(0, OPAL_SUCCESS);
     return (bfo_recv_t *) *request;
@@ -224,75 +170,72 @@ static void forged_notify_restarts_nothing(void)
     must(is_well(request) && 0x70 == room[0] && 0x70 == room[599], "a receive does not end well after a forged NOTIFY");
 }
 
-/* The receive waits for the restart of its message. Its identifier alone is not enough. */
-static void forged_restart_is_not_received(void)
-{
-    ompi_request_t *request = NULL;
-    const bfo_recv_t *req = recv_is_active(&request);
-    bfo_restart_hdr_t restart = {.dst_id = bfo_name_id(&req->name), .epoch = 2};
+/* ---- rails that a message names ---------------------------------------------------------------------------- */
 
-    handshake_comes((bfo_handshake_hdr_t){.match = {.type = BFO_MSG_NOTIFY, .tag = 7}, .src_id = req->src_id, .dst_id = restart.dst_id, .epoch = 1});
-    must(0 == world_find(BFO_MSG_RACK), "a restart does not begin");
-    world_complete(0, OPAL_SUCCESS);
-    rndv_comes(600, &restart);
-    restart.epoch = 1;
-    rndv_comes(500, &restart);
-    must(2 == bfo_local_stat(BFO_STAT_STALE) && 0 == world_posted(), "a restart of another epoch or length is answered");
-    rest_comes(req, 1);
-    must(!is_complete(request), "bytes count before the restart");
-    rndv_comes(600, &restart);
-    must(0 == world_find(BFO_MSG_ACK), "the restart is not answered");
-    world_complete(0, OPAL_SUCCESS);
-    rest_comes(req, 1);
-    must(is_well(request) && 600 == request->req_status._ucount && 0x71 == room[0] && 0x71 == room[599], "a restarted receive does not end well");
+/* Rails that carried data have names here as well. Without a name nobody knows which fence to wait for. */
+static void fin_of_a_rail_that_is_not_there_is_bad(void)
+{
+    bfo_peer_t *peer = life_begins();
+    bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE | BFO_FIN_RESENT, .wgen = 0};
+
+    for (unsigned name = 2; name <= BFO_MAX_RAILS; ++name) {
+        fin.wrail = (uint8_t) name;
+        must(!bfo_failover_fin_is_visible(peer, &fin), "a FIN counts although its rail is unknown");
+        must(name - 1 == bfo_local_stat(BFO_STAT_BAD_HEADER) && !peer->declared && 3 == peer->send_mask, "a bad FIN is not counted, or costs a rail");
+    }
 }
 
-/* The receiver's RERR names another attempt, or comes when only a RACK or a NACK can. */
-static void forged_rerr_ends_nothing(void)
+/* The next generation exists once the fence of this generation is done. No fence of the generation that the FIN names would ever end. */
+static void fin_of_a_generation_that_cannot_be_is_bad(void)
 {
-    bfo_handshake_hdr_t h = {.match = {.type = BFO_MSG_RERR}, .dst_id = 0x700000001u};
-    ompi_request_t *request = NULL;
-    const bfo_send_t *req;
-    bfo_ack_hdr_t ack;
+    bfo_peer_t *peer = life_begins();
+    bfo_fin_hdr_t fin = {.type = BFO_MSG_FIN, .fflags = BFO_FIN_WRITE | BFO_FIN_RESENT};
 
-    bfo_params.use_get = bfo_params.use_put = false;
-    world_begin();
-    must(OMPI_SUCCESS == bfo_isend(room, 600, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_SYNCHRONOUS, world_comm[0], &request),
-         "a send does not start");
-    req = (const bfo_send_t *) request;
-    h.src_id = bfo_name_id(&req->name);
-    world_complete(0, OPAL_SUCCESS);
-    bfo_hdr_pack_ack(&ack, 0, h.src_id, h.dst_id, req->rts_length, 600 - req->rts_length);
-    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_ACK), &ack, sizeof(ack), sizeof(ack));
-    must(0 == world_find(BFO_MSG_FRAG), "no FRAG is posted");
-    h.epoch = 1;
-    handshake_comes(h);
-    must(BFO_SEND_STREAM == bfo_se_state(req->m.se), "a RERR of another attempt ends this attempt");
-    h.epoch = 0;
-    handshake_comes(h);
-    while (world_find(BFO_MSG_FRAG) >= 0) {
-        world_complete((unsigned) world_find(BFO_MSG_FRAG), OPAL_SUCCESS);
+    for (uint16_t gen = 1; gen < 3; ++gen) {
+        fin.wgen = gen;
+        must(!bfo_failover_fin_is_visible(peer, &fin) && gen == bfo_local_stat(BFO_STAT_BAD_HEADER), "a FIN of a generation that cannot be counts");
+        must(bfo_link_is_empty(&bfo.held_fins) && 0 == world_fences() && 3 == peer->send_mask, "a FIN waits without end, or costs a rail");
     }
-    must(0 == world_find(BFO_MSG_NOTIFY), "a RERR of this attempt does not end it");
-    world_complete(0, OPAL_SUCCESS);
-    h.epoch = 1;
-    handshake_comes(h);
-    must(!is_complete(request) && 0 == world_posted(), "a RERR ends a send that waits for a RACK, or restarts it");
-    h.match.type = BFO_MSG_RACK;
-    handshake_comes(h);
-    must(0 == world_find(BFO_MSG_RNDV) && 0 != (((const bfo_hdr_t *) world_posted_message(0))->common.flags & BFO_FLAG_RESTART),
-         "no restart after a RACK");
-    must(2 == bfo_local_stat(BFO_STAT_STALE), "not each forged RERR is counted");
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    fin.wgen = 1; /* the peer had it, and has lost it; the BTL has not reported it yet */
+    must(!bfo_failover_fin_is_visible(peer, &fin) && 1 == world_fences(), "a FIN of the next generation does not wait for a fence of it");
+    world_fence_done(0, false);
+    must(bfo_link_is_empty(&bfo.held_fins) && !peer->declared, "a FIN of the next generation waits without end");
+}
+
+static uint8_t name_of_1 = BFO_MAX_RAILS;
+
+static int late_name(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_rail_info_t *info)
+{
+    *info = (bfo_rail_info_t){.state = BFO_RAIL_UP, .name = name_of_1};
+    return OPAL_SUCCESS;
+}
+
+/* A rail gets its name when it connects. Before that the peer does not know the rail. */
+static void dead_set_names_only_rails_with_a_name(void)
+{
+    bfo_handshake_hdr_t notify = {.epoch = 1};
+    bfo_peer_t *peer;
+
+    world_btl[1].ext.rail_state = late_name;
+    peer = life_begins();
+    world_rail_fails(&world_btl[1]);
+    must(peer->failover && 1 == peer->send_mask, "a rail without a name is in use after its loss, or costs the failover");
+    bfo_failover_dead_set(peer, &notify);
+    must(2 == notify.nrails && 0 == notify.dead_mask, "a rail is named that has no name");
+    name_of_1 = 1;
+    bfo_failover_dead_set(peer, &notify);
+    must(2 == notify.dead_mask && 0 == notify.rail_gen[1], "a dead rail is not named after it got its name");
 }
 
 static const world_case_t cases[] = {
     {"message_without_request_goes_again", message_without_request_goes_again},
     {"message_at_fault_on_two_rails_declares_its_peer", message_at_fault_on_two_rails_declares_its_peer},
-    {"fin_of_a_read_is_sent_again_without_failover", fin_of_a_read_is_sent_again_without_failover},
-    {"fin_of_a_write_is_not_sent_again_without_failover", fin_of_a_write_is_not_sent_again_without_failover},
     {"forged_notify_restarts_nothing", forged_notify_restarts_nothing},
-    {"forged_restart_is_not_received", forged_restart_is_not_received},
-    {"forged_rerr_ends_nothing", forged_rerr_ends_nothing},
+    {"fin_of_a_rail_that_is_not_there_is_bad", fin_of_a_rail_that_is_not_there_is_bad},
+    {"fin_of_a_generation_that_cannot_be_is_bad", fin_of_a_generation_that_cannot_be_is_bad},
+    {"dead_set_names_only_rails_with_a_name", dead_set_names_only_rails_with_a_name},
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Peers that are declared, and what ends with them; communicators freed with messages left; messages that have no communicator yet, no
- * memory, or a source that nobody can name. DESIGN.txt sections 8, 11, 14.
+ * Peers that are declared, and what ends with them; peers that cannot be talked to; communicators freed with messages left; messages that
+ * have no communicator yet, no memory, or a source that nobody can name. DESIGN.txt sections 8, 11, 14.
  */
 #include "world_case.h"
 
@@ -12,6 +12,8 @@
 #include "failover/pml_bfo_failover_peer.h"
 #include "rails/pml_bfo_failover_announce.h"
 #include "recv/pml_bfo_recv_place.h"
+
+#include "opal/mca/pmix/pmix.h"
 
 static char room[9000];
 
@@ -204,18 +206,35 @@ static void lost_orphan_declares_its_source(void)
     must(MPI_ERR_OTHER == request->req_status.MPI_ERROR && peer_of_rank(2)->declared, "a message was lost without an error");
 }
 
-/* There is no memory for a lane. */
-static void lost_lane_declares_its_source(void)
+/* The first message of a source needs memory for the peer, for its lane and for the counters of the lane. Number `after` fails. */
+static void message_without_memory_declares_its_source(unsigned after)
 {
     ompi_request_t *request = NULL;
 
     world_begin();
-    no_memory_after = 1; /* the first allocation, the peer itself, succeeds */
+    no_memory_after = after;
     no_memory = 1;
     match_comes(2, 2, 0, 7, 0);
+    must(0 == no_memory, "no allocation failed");
     must(OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &request), "no receive");
     match_comes(2, 2, 0, 7, 1);
     must(is_complete(request), "a receive waits without end for a lost message");
+    must(MPI_ERR_OTHER == request->req_status.MPI_ERROR && peer_of_rank(2)->declared, "a message was lost without an error");
+}
+
+static void lost_peer_declares_its_source(void)
+{
+    message_without_memory_declares_its_source(0);
+}
+
+static void lost_lane_declares_its_source(void)
+{
+    message_without_memory_declares_its_source(1);
+}
+
+static void lost_counters_declare_their_source(void)
+{
+    message_without_memory_declares_its_source(2);
 }
 
 /* Without memory for identifiers the PML refuses requests; it makes them when there is memory again. */
@@ -327,6 +346,185 @@ static void only_memory_cannot_fail(void)
     }
 }
 
+/* A rail fails before the process behind it was contacted; then a rail to another process fails, and a message of that rail comes back. */
+static void failure_of_a_strange_rail_costs_nothing(void)
+{
+    const bfo_match_hdr_t h = {.type = BFO_MSG_MATCH, .tag = 7};
+    world_btl_t *btl = &world_btl[0];
+
+    world_begin();
+    no_memory = 2; /* for the process */
+    bfo_failover_btl_error(&btl->super, MCA_BTL_ERROR_FLAGS_NONFATAL, &world_proc[1]->super, "a test");
+    btl->ext.peer_dead(&btl->super, &world_proc[1]->super, "a test");
+    must(0 == no_memory && NULL == peer_of_rank(1), "a report costs a process that nobody has contacted");
+    (void) bfo_peer_get(world_proc[1]);
+    bfo_failover_btl_error(&btl->super, MCA_BTL_ERROR_FLAGS_NONFATAL, &world_proc[1]->super, "a test");
+    must(OMPI_SUCCESS == bfo_peer_connect(peer_of_rank(1)) && 3 == peer_of_rank(1)->send_mask, "a failure before the contact costs a rail");
+    bfo_failover_btl_error(&world_btl[2].super, MCA_BTL_ERROR_FLAGS_NONFATAL, &world_proc[1]->super, "a test");
+    btl->ext.failed_frag(&btl->super, (struct mca_btl_base_endpoint_t *) &world_btl[2], BFO_TAG(BFO_MSG_MATCH), &h, sizeof(h), OPAL_ERROR);
+    must(3 == peer_of_rank(1)->send_mask && !peer_of_rank(1)->declared && 0 == peer_of_rank(1)->closed,
+         "a process pays for the rail of another process");
+    must(0 == world_posted() && 0 == world_fences() && 0 == bfo_local_stat(BFO_STAT_RAILS_LOST), "the message of a strange rail is sent again");
+}
+
+/* The port may have rails to any process, but only the rail to rank 2 is one of its rails. */
+static void port_without_failover_costs_its_processes(void)
+{
+    ompi_request_t *request[2] = {NULL};
+
+    world_begin();
+    for (int rank = 1; rank <= 2; ++rank) {
+        must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[rank]))
+                 && OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, rank, 7, world_comm[0], &request[rank - 1]),
+             "no receive");
+    }
+    bfo_failover_btl_error(&world_btl[2].super, MCA_BTL_ERROR_FLAGS_NONFATAL, NULL, "a test");
+    must(peer_of_rank(2)->declared && is_complete(request[1]) && MPI_ERR_OTHER == request[1]->req_status.MPI_ERROR,
+         "a receive waits for a lost port");
+    must(!peer_of_rank(1)->declared && 3 == peer_of_rank(1)->send_mask && !is_complete(request[0]),
+         "a process pays for a port that does not reach it");
+}
+
+/* A message of btl_sendi comes back, and the other rail refuses it. */
+static void message_that_cannot_be_sent_again_costs_its_peer(void)
+{
+    ompi_request_t *request = NULL;
+
+    world_begin();
+    must(OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request)
+             && OMPI_SUCCESS == bfo_irecv(room, 8, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request),
+         "no request");
+    must(1 == world_posted() && 0 == world_find(BFO_MSG_MATCH), "a message is not posted");
+    world_refuse_dead = 1;
+    world_complete(0, OPAL_ERROR);
+    must(0 == world_refuse_dead && 0 == world_posted(), "a message is not sent again");
+    must(peer_of_rank(1)->declared && is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, "a message is lost without an error");
+}
+
+/* The network has begun to read, and may write into the buffer later: the bytes are not copied in its place, and the receive fails. */
+static void failed_read_of_a_network_fails_the_receive(void)
+{
+    bfo_rget_hdr_t h = {.rndv = {.msg_length = 3000, .src_id = 0x100000001u}, .frag_id = 0x100000001u, .src_ptr = 0x10000};
+    ompi_request_t *request = NULL;
+
+    world_begin();
+    must(OMPI_SUCCESS == bfo_irecv(room, 3000, &ompi_mpi_byte.dt, 2, 7, world_comm[0], &request), "no receive");
+    bfo_hdr_pack_match(&h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG, 0, 2, 7, 0);
+    world_receive(&world_btl[2], BFO_TAG(BFO_MSG_RGET), &h, sizeof(h), sizeof(h));
+    must(1 == world_posted() && 0 == world_find(WORLD_GET), "the message is not read");
+    world_complete(0, OPAL_ERROR);
+    must(0 == world_posted(), "the peer is asked for bytes that the network may still write");
+    must(peer_of_rank(2)->declared && is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, "a receive waits for a failed network");
+}
+
+/* ---- processes that cannot be talked to ------------------------------------------------------------------ */
+
+/* The record of each process; a size of 0: there is none. */
+static bfo_modex_t record;
+static size_t record_size;
+
+static int modex_get(const opal_process_name_t *proc, const char *key, opal_list_t *info, opal_value_t **value)
+{
+    if (0 == record_size) {
+        return OPAL_ERR_NOT_FOUND;
+    }
+    *value = OBJ_NEW(opal_value_t);
+    (*value)->type = OPAL_BYTE_OBJECT;
+    (*value)->data.bo.bytes = malloc(record_size);
+    (*value)->data.bo.size = (int32_t) record_size;
+    memcpy((*value)->data.bo.bytes, &record, record_size);
+    return OPAL_SUCCESS;
+}
+
+static void peer_of_another_protocol_is_refused(void)
+{
+    static const size_t sizes[] = {0, 3, offsetof(bfo_modex_t, life), sizeof(bfo_modex_t)};
+    ompi_request_t *request = NULL;
+
+    opal_pmix.get = modex_get;
+    world_begin();
+    record = bfo.modex;
+    record.version += 1;
+    record.life.node = 5;
+    for (int i = 0; i < 4; ++i) {
+        record_size = sizes[i];
+        must(OMPI_ERR_UNREACH == bfo_peer_connect(bfo_peer_get(world_proc[1])), "a process without our protocol is no stranger");
+        must(OMPI_SUCCESS != bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request) && 0 == world_posted(),
+             "a message goes out to a process without our protocol");
+        must((3 == i ? 5 : 0) == bfo_rails_life_of(world_proc[1]).node, "a record that is too short tells where its process runs");
+    }
+    record.version -= 1;
+    record_size = sizes[2];
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[2])) && 0 == peer_of_rank(2)->life.node,
+         "a record without the newer fields is refused");
+}
+
+/* A message of the process was lost before the process was contacted. */
+static void declared_peer_is_not_contacted(void)
+{
+    ompi_request_t *request = NULL;
+
+    world_begin();
+    bfo_failover_declare(bfo_peer_get(world_proc[1]), "a test");
+    must(OMPI_ERR_UNREACH == bfo_peer_connect(peer_of_rank(1)) && 0 == peer_of_rank(1)->n_rails, "a declared process is contacted");
+    if (OMPI_SUCCESS == bfo_isend(room, 8, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request)) {
+        must(is_complete(request) && MPI_ERR_OTHER == request->req_status.MPI_ERROR, "a send to a declared process succeeds or waits");
+    }
+    must(0 == world_posted(), "a message goes out to a declared process");
+}
+
+/* A thread may connect a process that another thread has just connected, and whose rails may be lost by then. */
+static void second_contact_changes_nothing(void)
+{
+    bfo_peer_t *peer;
+
+    bfo_params.rejoin = true;
+    bfo_params.last_rail_timeout = 60;
+    world_begin();
+    peer = bfo_peer_get(world_proc[1]);
+    for (int i = 0; i < 2; ++i) {
+        must(OMPI_SUCCESS == bfo_peer_connect(peer) && 2 == peer->n_rails && 3 == peer->send_mask, "a second contact changes the rails");
+    }
+    world_rail_fails(&world_btl[0]);
+    world_rail_fails(&world_btl[1]);
+    must(OMPI_SUCCESS == bfo_peer_connect(peer) && 0 == peer->send_mask && !peer->declared, "a process is refused that is waited for");
+    peer->may_wait = false;
+    must(OMPI_ERR_UNREACH == bfo_peer_connect(peer), "a process without a rail is reached although nobody waits for a rail");
+}
+
+static int unknown_state(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, bfo_rail_info_t *info)
+{
+    return OPAL_ERR_NOT_FOUND;
+}
+
+static void btl_of_another_version_has_no_failover(void)
+{
+    world_btl[1].ext.version += 1;
+    world_begin();
+    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])) && 3 == peer_of_rank(1)->send_mask, "a rail that can send is not used");
+    must(!peer_of_rank(1)->failover && NULL == world_btl[1].ext.fence_done, "the PML relies on a BTL of another version");
+}
+
+/* There are more rails than may be used, and they have no names: the peer may have chosen other rails. */
+static void rails_chosen_without_names_are_not_written_over(void)
+{
+    bfo_rndv_hdr_t rndv = {.msg_length = 3000, .src_id = 0x100000001u};
+    ompi_request_t *request = NULL;
+
+    mca_bml_base_endpoint_t *e = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+    mca_bml_base_btl_t *third = mca_bml_base_btl_array_insert(&e->btl_send);
+
+    *third = (mca_bml_base_btl_t){.btl = &world_btl[2].super, .btl_endpoint = (struct mca_btl_base_endpoint_t *) &world_btl[2]};
+    world_btl[0].ext.rail_state = world_btl[1].ext.rail_state = unknown_state;
+    bfo_params.max_rails = 2;
+    world_begin();
+    must(OMPI_SUCCESS == bfo_irecv(room, 3000, &ompi_mpi_byte.dt, 1, 7, world_comm[0], &request), "no receive");
+    bfo_hdr_pack_match(&rndv.match, BFO_MSG_RNDV, BFO_FLAG_PIN | BFO_FLAG_CONTIG, 0, 1, 7, 0);
+    world_receive(&world_btl[1], BFO_TAG(BFO_MSG_RNDV), &rndv, sizeof(rndv), sizeof(rndv));
+    must(2 == peer_of_rank(1)->n_rails && 0 > world_find(BFO_MSG_PUT), "a peer is asked to write over a rail that it may not use");
+    must(0 <= world_find(BFO_MSG_ACK), "nobody asks for the message");
+}
+
 /* ---- windows --------------------------------------------------------------------------------------------- */
 
 static unsigned heard;
@@ -367,6 +565,10 @@ static const world_case_t cases[] = {
     {"holes_beyond_the_room_are_everywhere", holes_beyond_the_room_are_everywhere},
     {"reports_about_a_stranger_change_nothing", reports_about_a_stranger_change_nothing},
     {"only_memory_cannot_fail", only_memory_cannot_fail},
+    {"failure_of_a_strange_rail_costs_nothing", failure_of_a_strange_rail_costs_nothing},
+    {"port_without_failover_costs_its_processes", port_without_failover_costs_its_processes},
+    {"message_that_cannot_be_sent_again_costs_its_peer", message_that_cannot_be_sent_again_costs_its_peer},
+    {"failed_read_of_a_network_fails_the_receive", failed_read_of_a_network_fails_the_receive},
     {"early_message_ends_with_its_communicator", early_message_ends_with_its_communicator},
     {"numbers_outlive_their_communicator", numbers_outlive_their_communicator},
     {"declaration_leaves_other_receives_alone", declaration_leaves_other_receives_alone},
@@ -375,8 +577,15 @@ static const world_case_t cases[] = {
     {"send_to_a_declared_peer_fails_at_once", send_to_a_declared_peer_fails_at_once},
     {"unreachable_peer_costs_no_number", unreachable_peer_costs_no_number},
     {"lost_orphan_declares_its_source", lost_orphan_declares_its_source},
+    {"lost_peer_declares_its_source", lost_peer_declares_its_source},
     {"lost_lane_declares_its_source", lost_lane_declares_its_source},
+    {"lost_counters_declare_their_source", lost_counters_declare_their_source},
     {"request_without_identifier_is_refused", request_without_identifier_is_refused},
+    {"peer_of_another_protocol_is_refused", peer_of_another_protocol_is_refused},
+    {"declared_peer_is_not_contacted", declared_peer_is_not_contacted},
+    {"second_contact_changes_nothing", second_contact_changes_nothing},
+    {"btl_of_another_version_has_no_failover", btl_of_another_version_has_no_failover},
+    {"rails_chosen_without_names_are_not_written_over", rails_chosen_without_names_are_not_written_over},
     {"window_hears_of_a_lost_process_by_its_error_handler", window_hears_of_a_lost_process_by_its_error_handler},
 };
 

@@ -264,6 +264,78 @@ static void restart_waits_for_all_reads(void)
     must(BFO_RECV_WAITRTS == bfo_se_state(req->m.se), "the restart does not begin");
 }
 
+/* ---- FINs and offers that a rail loses -------------------------------------------------------------------- */
+
+/* A message of this kind is posted; it arrives. */
+static void answer_goes(unsigned type, const char *what)
+{
+    const int n = world_find(type);
+
+    must(0 <= n && 1 == world_posted(), what);
+    world_complete((unsigned) n, OPAL_SUCCESS);
+}
+
+/* One of three rails has no failover. Therefore a WRITE whose FIN is lost may not have been written, but a READ is over. */
+static void fin_to_a_process_without_failover(bool wrote)
+{
+    mca_bml_base_endpoint_t *e = world_proc[1]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+    mca_bml_base_btl_t *third = mca_bml_base_btl_array_insert(&e->btl_send);
+    ompi_request_t *request = NULL;
+    const bfo_peer_t *peer;
+    int fin;
+
+    *third = (mca_bml_base_btl_t){.btl = &world_btl[2].super, .btl_endpoint = (struct mca_btl_base_endpoint_t *) &world_btl[2]};
+    bfo_params.use_get = !wrote;
+    peer = life_begins();
+    must(3 == peer->n_rails && !peer->failover, "a rail without failover does not count");
+    if (wrote) {
+        must(OMPI_SUCCESS == bfo_isend(room, SHORT, &ompi_mpi_byte.dt, 1, 4, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "no send");
+        answer_goes(BFO_MSG_RNDV, "a message is not announced");
+        world_put_comes(&world_btl[0], (bfo_send_t *) request, ((bfo_send_t *) request)->rts_length, 1000);
+    } else {
+        (void) recv_begins(SHORT);
+        world_rget_comes(&world_btl[0], SHORT, 0);
+    }
+    answer_goes(wrote ? WORLD_PUT : WORLD_GET, "no byte moves");
+    fin = world_find(BFO_MSG_FIN);
+    must(0 <= fin && &world_btl[0] == world_btl_of((unsigned) fin), "the FIN leaves the rail of its bytes");
+    world_complete((unsigned) fin, OPAL_ERROR);
+    must(wrote == peer->declared, "a process is given up for a READ that is over, or a WRITE is believed that may be lost");
+    must(wrote == (0 > world_find(BFO_MSG_FIN)), "the FIN of a READ is not sent again, or that of a WRITE is");
+}
+
+static void fin_of_a_read_is_sent_again_without_failover(void)
+{
+    fin_to_a_process_without_failover(false);
+}
+
+static void fin_of_a_write_is_not_sent_again_without_failover(void)
+{
+    fin_to_a_process_without_failover(true);
+}
+
+/* The message is offered by rail 1 while rail 0 is away. Rail 0 comes back, rail 1 is lost, and there is no memory to register the message. */
+static void offer_without_a_registration_is_made_later(void)
+{
+    bfo_peer_t *peer;
+    ompi_request_t *request = NULL;
+
+    bfo_params.use_put = false;
+    bfo_params.last_rail_timeout = 60;
+    peer = life_begins();
+    world_rail_fails(&world_btl[0]);
+    world_fence_done(0, false);
+    must(OMPI_SUCCESS == bfo_isend(room, SHORT, &ompi_mpi_byte.dt, 1, 4, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "no send");
+    must(1 == world_posted() && 0 == world_find(BFO_MSG_RGET), "no offer");
+    world_rail_returns(&world_btl[0]);
+    world_refuse_memory = 1;
+    world_rail_fails(&world_btl[1]);
+    world_fence_done(0, false);
+    must(0 == world_refuse_memory && 0 == world_posted() && 1 == bfo.n_pending && !peer->declared, "a message without a registration is lost");
+    fuzz_progress();
+    must(1 == world_posted() && 0 == world_find(BFO_MSG_RGET) && &world_btl[0] == world_btl_of(0), "the message is not offered when there is memory");
+}
+
 static const world_case_t cases[] = {
     {"offer_names_all_rails", offer_names_all_rails},
     {"offer_names_only_rails_in_use", offer_names_only_rails_in_use},
@@ -275,6 +347,9 @@ static const world_case_t cases[] = {
     {"offer_of_lost_rails_is_restarted", offer_of_lost_rails_is_restarted},
     {"odd_offers_are_copied", odd_offers_are_copied},
     {"restart_waits_for_all_reads", restart_waits_for_all_reads},
+    {"offer_without_a_registration_is_made_later", offer_without_a_registration_is_made_later},
+    {"fin_of_a_read_is_sent_again_without_failover", fin_of_a_read_is_sent_again_without_failover},
+    {"fin_of_a_write_is_not_sent_again_without_failover", fin_of_a_write_is_not_sent_again_without_failover},
 };
 
 int main(int argc, char **argv)

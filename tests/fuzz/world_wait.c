@@ -234,29 +234,6 @@ static void finalize_does_not_wait_for_a_rail_that_nobody_needs(void)
     must(!peer->declared && 1 == bfo.n_waits, "MPI_Finalize declares the peer, or ends the wait");
 }
 
-/* A message offers a READ while one of two rails is lost. Then the other rail is lost, and the first rail comes back. */
-static void message_is_offered_by_a_rail_that_was_away(void)
-{
-    bfo_peer_t *peer;
-
-    world_begin();
-    bfo_params.rejoin = true;
-    bfo_params.last_rail_timeout = PATIENCE;
-    bfo_params.use_put = false;
-    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[1])), "no rails");
-    peer = peer_of_rank(1);
-    world_rail_fails(&world_btl[0]);
-    fences_end();
-    (void) send_start(LONG, MCA_PML_BASE_SEND_STANDARD);
-    must(1 == world_posted() && 0 <= world_find(BFO_MSG_RGET), "the message is not offered for reading");
-    world_rail_fails(&world_btl[1]);
-    fences_end();
-    world_rail_returns(&world_btl[0]);
-    fuzz_progress();
-    must(!peer->declared && 1 == world_posted() && 0 <= world_find(BFO_MSG_RGET), "the message is not offered again");
-    must(&world_btl[0] == world_btl_of(0), "the message goes over a lost rail");
-}
-
 /* ---- a dead process, not a dead rail ------------------------------------------------------------------- */
 
 enum { PID = 4, ELSEWHERE = 77 };
@@ -278,18 +255,30 @@ static bfo_life_t life_that_ended(void)
     return life;
 }
 
-/* Ranks 1 and 2 are on another node. A rail to rank 2 is up, no rail to rank 1 is left, and the second before the first question is over. */
-static bfo_peer_t *wait_begins_beside_a_witness(void)
+/* Rank 1 is on another node, and rank 2 on the node `of_2`. No rail to rank 1 is left. */
+static bfo_peer_t *wait_begins_for_another_node(uint64_t of_2, bool knows_2)
 {
     bfo_peer_t *peer;
 
     world_life[0] = bfo_life_own(0);
     world_life[1] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
-    world_life[2] = (bfo_life_t){.node = ELSEWHERE, .started = 2000, .pid = PID + 1};
+    world_life[2] = (bfo_life_t){.node = of_2, .started = 2000, .pid = PID + 1};
     peer = life_begins(PATIENCE);
-    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[2])), "no rail to the witness");
+    if (knows_2) {
+        must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[2])), "no rail to the witness");
+    } else {
+        must(NULL != bfo_lane(bfo_comm_of(world_comm[0]), 1), "no lane");
+    }
     all_rails_fail();
     fences_end();
+    return peer;
+}
+
+/* A rail to rank 2 of the same node is up, and the second before the first question is over. */
+static bfo_peer_t *wait_begins_beside_a_witness(void)
+{
+    bfo_peer_t *peer = wait_begins_for_another_node(ELSEWHERE, true);
+
     fuzz_progress();
     must(0 == world_posted(), "a question goes out at once");
     time_passes(peer, 1);
@@ -387,31 +376,38 @@ static void dead_process_is_found_by_a_witness(void)
 
 static void witness_is_met_if_none_is_known(void)
 {
-    bfo_peer_t *peer;
+    bfo_peer_t *peer = wait_begins_for_another_node(ELSEWHERE, false);
 
-    world_life[0] = bfo_life_own(0);
-    world_life[1] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
-    world_life[2] = (bfo_life_t){.node = ELSEWHERE, .started = 2000, .pid = PID + 1};
-    peer = life_begins(PATIENCE);
-    must(NULL != bfo_lane(bfo_comm_of(world_comm[0]), 1), "no lane");
-    all_rails_fail();
-    fences_end();
     time_passes(peer, 1);
     witness_says(BFO_PROCESS_DEAD, question_goes());
     must(peer->declared && !peer_of_rank(2)->declared, "the answer of a known witness is not believed");
 }
 
+/* At first there is no memory for the process, and then no rail. Each wait tries again. */
+static void witness_that_cannot_be_met_is_met_in_a_later_wait(void)
+{
+    void **place = &world_proc[2]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML], *const endpoint = *place;
+    bfo_peer_t *peer = wait_begins_for_another_node(ELSEWHERE, false);
+
+    for (int i = 0; i < 3; ++i) {
+        no_memory = 0 == i ? 1 : 0;
+        *place = 1 == i ? NULL : endpoint;
+        0 == i ? time_passes(peer, 1) : question_is_due(peer);
+        must(0 == no_memory && !peer->declared && (2 == i) == (1 == world_posted()), "a process that cannot be reached is asked, or is never met");
+        if (2 > i) {
+            world_rail_returns(&world_btl[0]);
+            all_rails_fail();
+            fences_end();
+        }
+    }
+    witness_says(BFO_PROCESS_DEAD, question_goes());
+    must(peer->declared && !peer_of_rank(2)->declared, "the answer of a witness that was met late is not believed");
+}
+
 static void nobody_is_met_who_runs_elsewhere(void)
 {
-    bfo_peer_t *peer;
+    bfo_peer_t *peer = wait_begins_for_another_node(ELSEWHERE + 1, false);
 
-    world_life[0] = bfo_life_own(0);
-    world_life[1] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
-    world_life[2] = (bfo_life_t){.node = ELSEWHERE + 1, .started = 2000, .pid = PID + 1};
-    peer = life_begins(PATIENCE);
-    must(NULL != bfo_lane(bfo_comm_of(world_comm[0]), 1), "no lane");
-    all_rails_fail();
-    fences_end();
     time_passes(peer, 1);
     must(0 == world_posted() && NULL == peer_of_rank(2), "a process of another node is contacted");
 }
@@ -472,6 +468,8 @@ static void word_of_others_does_not_count(void)
     peer_of_rank(2)->life.node += 1;
     hear(&world_btl[2], &good, sizeof(good));
     must(!peer->declared, "the answer of a process of another node is believed");
+    hear(&world_btl[2], &odd[7], sizeof(odd[7]));
+    must(!peer->declared, "the answer about a process of another node is believed");
     peer_of_rank(2)->life.node -= 1;
     hear(&world_btl[2], &good, sizeof(good));
     must(peer->declared, "the answer is not believed");
@@ -504,17 +502,14 @@ static void question_that_is_lost_declares_nobody(void)
 
 static void question_without_room_is_asked_later(void)
 {
-    bfo_peer_t *peer;
+    bfo_peer_t *peer = wait_begins_for_another_node(ELSEWHERE, true);
 
-    world_life[0] = bfo_life_own(0);
-    world_life[1] = world_life[2] = (bfo_life_t){.node = ELSEWHERE, .started = 1000, .pid = PID};
-    peer = life_begins(PATIENCE);
-    must(OMPI_SUCCESS == bfo_peer_connect(bfo_peer_get(world_proc[2])), "no rail to the witness");
-    all_rails_fail();
-    fences_end();
     world_refuse_busy = 1;
     time_passes(peer, 1);
     must(0 == world_refuse_busy && 0 == world_posted() && 0 == bfo.n_pending && !peer->declared, "a question without room is kept");
+    world_refuse_memory = 1;
+    question_is_due(peer);
+    must(0 == world_refuse_memory && 0 == world_posted() && 0 == bfo.n_pending && !peer->declared, "a question without memory is kept");
     question_is_due(peer);
     (void) question_goes();
 }
@@ -559,6 +554,10 @@ static void questions_are_answered_from_this_machine(void)
     h.vpid = 2;
     hear(&world_btl[1], &h, sizeof(h));
     must(0 == world_posted(), "a question is answered whose sender is not the process that it names");
+    h.vpid = 1;
+    bfo_failover_declare(peer_of_rank(1), "a test");
+    hear(&world_btl[1], &h, sizeof(h));
+    must(0 > world_find(BFO_MSG_LIFE), "a question of a process that is given up is answered");
 }
 
 static const world_case_t cases[] = {
@@ -572,11 +571,11 @@ static const world_case_t cases[] = {
     {"wait_ends_in_time", wait_ends_in_time},
     {"wait_without_end_has_one_at_finalize", wait_without_end_has_one_at_finalize},
     {"finalize_does_not_wait_for_a_rail_that_nobody_needs", finalize_does_not_wait_for_a_rail_that_nobody_needs},
-    {"message_is_offered_by_a_rail_that_was_away", message_is_offered_by_a_rail_that_was_away},
     {"dead_process_of_this_machine_ends_the_wait", dead_process_of_this_machine_ends_the_wait},
     {"living_process_of_this_machine_is_waited_for", living_process_of_this_machine_is_waited_for},
     {"dead_process_is_found_by_a_witness", dead_process_is_found_by_a_witness},
     {"witness_is_met_if_none_is_known", witness_is_met_if_none_is_known},
+    {"witness_that_cannot_be_met_is_met_in_a_later_wait", witness_that_cannot_be_met_is_met_in_a_later_wait},
     {"nobody_is_met_who_runs_elsewhere", nobody_is_met_who_runs_elsewhere},
     {"living_process_is_waited_for", living_process_is_waited_for},
     {"witness_that_does_not_answer_says_nothing", witness_that_does_not_answer_says_nothing},

@@ -41,6 +41,17 @@ int mca_base_component_var_register(const mca_base_component_t *component, const
     return 0;
 }
 
+/* `no_memory` copies of a text fail. */
+static unsigned no_memory;
+
+char *strdup(const char *text)
+{
+    char *copy = 0 == no_memory ? malloc(strlen(text) + 1) : NULL;
+
+    no_memory -= 0 == no_memory ? 0 : 1;
+    return NULL == copy ? NULL : strcpy(copy, text);
+}
+
 /* ---- tests --------------------------------------------------------------------------------------- */
 
 static int parse(const char *text)
@@ -56,6 +67,16 @@ static bool is_refused(const char *text)
     int value = 77;
 
     return OPAL_ERR_VALUE_OUT_OF_BOUNDS == ports->value_from_string(ports, text, &value) && 77 == value;
+}
+
+/* Open MPI 5.0 asks for one of several forms. */
+static int describe(char **text)
+{
+#if !BFO_OMPI_IS_4
+    return ports->dump(ports, text, 0);
+#else
+    return ports->dump(ports, text);
+#endif
 }
 
 static void registers_and_reports_a_refusal(void **state)
@@ -121,6 +142,31 @@ static void mask_becomes_names(void **state)
     assert_int_equal(ports->string_from_value(ports, -1, NULL), OPAL_ERR_VALUE_OUT_OF_BOUNDS);
 }
 
+/* ompi_info and MPI_T show the description to the user. */
+static void enumerator_describes_itself(void **state)
+{
+    char *text = NULL;
+
+    assert_int_equal(describe(&text), OPAL_SUCCESS);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "comma-separated"));
+    free(text);
+}
+
+static void no_memory_for_a_text_is_reported(void **state)
+{
+    char *text = NULL;
+
+    no_memory = 1;
+    assert_int_equal(describe(&text), OPAL_ERR_OUT_OF_RESOURCE);
+    no_memory = 1;
+    assert_int_equal(ports->string_from_value(ports, 1, &text), OPAL_ERR_OUT_OF_RESOURCE);
+    assert_int_equal(no_memory, 0);
+    assert_int_equal(ports->string_from_value(ports, 1, &text), OPAL_SUCCESS);
+    assert_string_equal(text, "sr0:1");
+    free(text);
+}
+
 static void written_bits_without_a_port_do_not_count(void **state)
 {
     *variable = 1 | 64;
@@ -182,6 +228,8 @@ int main(void)
         cmocka_unit_test(name_that_is_too_long_is_refused),
         cmocka_unit_test(enumerator_lists_the_names),
         cmocka_unit_test(mask_becomes_names),
+        cmocka_unit_test(enumerator_describes_itself),
+        cmocka_unit_test(no_memory_for_a_text_is_reported),
         cmocka_unit_test(written_bits_without_a_port_do_not_count),
         cmocka_unit_test(own_ports_get_bits),
         cmocka_unit_test(names_without_a_bit_are_refused),

@@ -65,6 +65,11 @@ static const expected_t *find(const side_t *side, unsigned state, unsigned event
     return NULL;
 }
 
+static unsigned kind_of(bool sender, unsigned event)
+{
+    return sender ? bfo_send_cell(0, event).kind : bfo_recv_cell(0, event).kind;
+}
+
 /* Two outstanding events keep every guard from acting, so that exactly one row is seen. */
 static void walk_cell(const side_t *side, unsigned state, unsigned event, size_t *hit)
 {
@@ -122,6 +127,48 @@ static void machine_garbage_states_and_events_are_rejected(void **unused)
     assert_int_equal(0xffff0007u, r.m.se);
     assert_string_equal("?", bfo_send_state_name(77));
     assert_string_equal("?", bfo_recv_event_name(9999));
+    for (unsigned i = 0; i < 2; i++) { /* the first number that is no event, and a later number, in a state that exists */
+        request_t known = {.m = {.se = BFO_SE(sides[i].sender ? BFO_SEND_STREAM : BFO_RECV_ACTIVE, 7), .events = 1}, .last = ACTIONS_MAX};
+        const unsigned event = sides[i].events;
+
+        assert_int_equal(BFO_STEP_REJECTED, sides[i].sender ? bfo_send_step(&known.m, event, &send_ops, &known, NULL)
+                                                            : bfo_recv_step(&known.m, event, &recv_ops, &known, NULL));
+        assert_false(sides[i].sender ? bfo_send_cell(known.m.se, 9999).listed : bfo_recv_cell(known.m.se, 9999).listed);
+        assert_int_equal(BFO_SE(sides[i].sender ? BFO_SEND_STREAM : BFO_RECV_ACTIVE, 7), known.m.se);
+        assert_true(1 == known.rejected && ACTIONS_MAX == known.last && NULL == known.row && 1 == known.m.events);
+    }
+}
+
+/* The events of the request have all been released: another completion that no row expects changes nothing, and the request still ends. */
+static void machine_a_completion_too_many_releases_nothing(void **unused)
+{
+    (void) unused;
+    for (int i = 0; i < 2; i++) {
+        const bool sender = sides[i].sender;
+        const unsigned state = sender ? BFO_SEND_RTS : BFO_RECV_ACTIVE, done = sender ? BFO_SEND_DONE : BFO_RECV_DONE;
+        unsigned n = 0;
+
+        for (unsigned event = 1; event < sides[i].events; event++) {
+            request_t r = {.m = {.se = BFO_SE(state, 7)}, .last = ACTIONS_MAX};
+
+            if (NULL != find(&sides[i], state, event) || BFO_KIND_COMPLETION != kind_of(sender, event)) {
+                continue;
+            }
+            assert_int_equal(BFO_STEP_REJECTED,
+                             sender ? bfo_send_step(&r.m, event, &send_ops, &r, NULL) : bfo_recv_step(&r.m, event, &recv_ops, &r, NULL));
+            assert_true(BFO_SE(state, 7) == r.m.se && 0 == r.m.events && 1 == r.rejected);
+            r.send = (bfo_send_facts_t){.resp = true, .all_bytes = true};
+            r.recv = (bfo_recv_facts_t){.all_bytes = true};
+            if (sender) {
+                bfo_send_settle(&r.m, &send_ops, &r);
+            } else {
+                bfo_recv_settle(&r.m, &recv_ops, &r);
+            }
+            assert_int_equal(done, bfo_se_state(r.m.se));
+            n++;
+        }
+        assert_true(0 < n);
+    }
 }
 
 /* ---- every cell, fired -------------------------------------------------------------------------------- */
@@ -240,11 +287,6 @@ static void machine_an_action_in_place_is_no_action_of_the_engine(void **unused)
 }
 
 /* ---- shape of the tables ------------------------------------------------------------------------------ */
-static unsigned kind_of(bool sender, unsigned event)
-{
-    return sender ? bfo_send_cell(0, event).kind : bfo_recv_cell(0, event).kind;
-}
-
 static void machine_tables_keep_their_promises(void **unused)
 {
     (void) unused;
@@ -414,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(machine_every_cell_does_its_row_or_is_rejected),
         cmocka_unit_test(machine_garbage_states_and_events_are_rejected),
+        cmocka_unit_test(machine_a_completion_too_many_releases_nothing),
         cmocka_unit_test(fired_every_cell_does_its_row_or_is_for_the_engine),
         cmocka_unit_test(machine_an_action_in_place_is_no_action_of_the_engine),
         cmocka_unit_test(machine_tables_keep_their_promises),

@@ -233,6 +233,19 @@ static void wish_that_is_not_meant_is_not_obeyed(void **state)
     assert_int_equal(obeyed, 102);
 }
 
+/* pml_bfo_status_dir is empty: there is no list. The program may still ask for values by MPI_T. */
+static void process_without_a_list_obeys_its_program(void **state)
+{
+    bfo_steer_close();
+    obeyed = 77;
+    wish(0, JOB, BFO_PARAMETER_RESEND_BURST, 5, 102);
+    *(unsigned *) variable("resend_burst") = 9;
+    assert_false(look(102));
+    assert_int_equal(bfo_params.resend_burst, 9);
+    assert_int_equal(told, 1);
+    assert_int_equal(obeyed, 77); /* no list is reported as obeyed */
+}
+
 static void wrong_value_is_refused_and_told(void **state)
 {
     static const int64_t wrong[] = {0, -1, 1000001, INT64_MIN, INT64_MAX, (INT64_C(1) << 32) + 1};
@@ -393,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_parameters_that_may_change_can_be_written, begin, end),
         cmocka_unit_test_setup_teardown(wish_is_obeyed_once, begin, end),
         cmocka_unit_test_setup_teardown(wish_that_is_not_meant_is_not_obeyed, begin, end),
+        cmocka_unit_test_setup_teardown(process_without_a_list_obeys_its_program, begin, end),
         cmocka_unit_test_setup_teardown(wrong_value_is_refused_and_told, begin, end),
         cmocka_unit_test_setup_teardown(length_out_of_range_is_an_empty_list, begin, end),
         cmocka_unit_test_setup_teardown(list_that_is_being_written_is_left, begin, end),
