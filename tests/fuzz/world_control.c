@@ -8,6 +8,8 @@
 
 #include "door/pml_bfo_recv_api.h"
 #include "door/pml_bfo_send_api.h"
+#include "failover/pml_bfo_failover.h"
+#include "failover/pml_bfo_failover_peer.h"
 #include "rails/pml_bfo_post.h"
 
 void fuzz_progress(void);

@@ -7,6 +7,7 @@
 #include "world_case.h"
 
 #include "door/pml_bfo_recv_api.h"
+#include "door/pml_bfo_recv_probe.h"
 #include "door/pml_bfo_send_api.h"
 #include "failover/pml_bfo_failover.h"
 #include "failover/pml_bfo_failover_peer.h"

@@ -10,6 +10,7 @@
 #include "failover/pml_bfo_failover.h"
 #include "failover/pml_bfo_failover_peer.h"
 #include "door/pml_bfo_recv_api.h"
+#include "rails/pml_bfo_failover_fence.h"
 #include "recv/pml_bfo_recv_place.h"
 #include "door/pml_bfo_send_api.h"
 

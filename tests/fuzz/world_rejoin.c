@@ -11,6 +11,7 @@
 #include "failover/pml_bfo_failover_peer.h"
 #include "door/pml_bfo_recv_api.h"
 #include "door/pml_bfo_send_api.h"
+#include "rails/pml_bfo_failover_fence.h"
 #include "send/pml_bfo_send_start.h"
 
 void fuzz_progress(void);
