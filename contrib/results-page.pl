@@ -61,7 +61,7 @@ sub compare {
         die "results-page.pl: $file: a stack without a column: $stack\n" unless $column{$stack};
         push @stacks, $stack unless grep { $_ eq $stack } @stacks;
         push @faults, $fault unless grep { $_ eq $fault } @faults;
-        my $time = $seconds =~ /^[0-9.]+$/ && $note =~ /^f?$/ ? sprintf(' %.1f s', $seconds) : '';
+        my $time = $seconds =~ /^[0-9.]+$/ && $note =~ /^[fi]?$/ ? sprintf(' %.1f s', $seconds) : '';
         my $in_use = $rails =~ /^\d$/ ? ", $rails " . ($rails == 1 ? 'rail' : 'rails') : '';
         $cell{$fault}{$stack} = $outcome . $time . $in_use;
     }
