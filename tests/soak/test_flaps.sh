@@ -88,7 +88,7 @@ flap_in_turn() { # threads or nothing
         note "queue pairs, memory regions, descriptors, KiB: ${ten[*]} after ten flaps, $pairs $regs $files $memory after $flaps"
         [ "$pairs" = "${ten[0]}" ] && [ "$files" -le "${ten[2]}" ] || give_up 'queue pairs or descriptors leak'
         # what operations under way have registered, and free lists, which grow with the most messages in flight
-        [ "$regs" -le $((ten[1] + 100 + flaps / 10)) ] && [ "$memory" -le $((ten[3] + 16384 * RANKS)) ] || give_up 'memory regions or memory leak'
+        [ "$regs" -le $((ten[1] + 100)) ] && [ "$memory" -le $((ten[3] + 16384 * RANKS)) ] || give_up 'memory regions or memory leak'
     fi
     end_job "$flaps flaps${1:+ with $1}"
 }
