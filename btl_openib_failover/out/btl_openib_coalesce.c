@@ -26,7 +26,7 @@ static size_t part_size(size_t length)
     return sizeof(part_hdr_t) + (length + 7) / 8 * 8;
 }
 
-/* Bytes that the fragment takes in a carrier. One that others have joined holds parts already. */
+/* Bytes that the fragment takes in a carrier. A fragment that other messages have joined holds parts already. */
 static size_t size_in_carrier(const ofo_frag_t *frag)
 {
     return 0 < frag->joined ? frag->segment.seg_len : part_size(frag->segment.seg_len);

@@ -347,7 +347,7 @@ static void only_memory_cannot_fail(void)
     }
 }
 
-/* A rail fails before the process behind it was contacted; then a rail to another process fails, and a message of that rail comes back. */
+/* A rail fails before its process was contacted. Then a rail to another process fails, and a message of that rail comes back. */
 static void failure_of_a_strange_rail_costs_nothing(void)
 {
     const bfo_match_hdr_t h = {.type = BFO_MSG_MATCH, .tag = 7};

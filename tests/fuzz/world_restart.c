@@ -125,6 +125,32 @@ static void rail_is_lost(bool is_alone)
     }
 }
 
+/* A NOTIFY from another job, of an epoch that is not the next, and with a rail's generation that cannot be there yet. */
+static void forged_notify_restarts_nothing(void)
+{
+    bfo_handshake_hdr_t notify;
+    ompi_request_t *request;
+    bfo_recv_t *req;
+
+    (void) life_begins();
+    req = recv_is_answered();
+    request = &req->req_recv.req_base.req_ompi;
+    notify = notify_of(req);
+    notify.jobid = 78;
+    handshake_comes(&notify);
+    must(1 == bfo_local_stat(BFO_STAT_WRONG_SOURCE), "a message of another job counts");
+    notify.jobid = 77;
+    notify.epoch = 2;
+    handshake_comes(&notify);
+    must(1 == bfo_local_stat(BFO_STAT_STALE), "a message of an impossible epoch counts");
+    notify.epoch = notify.rail_gen[0] = 1;
+    handshake_comes(&notify);
+    must(1 == bfo_local_stat(BFO_STAT_BAD_HEADER), "a message that names an impossible generation counts");
+    must(0 == world_posted() && 0 == world_fences() && 3 == peer_of_rank(1)->send_mask, "a forged NOTIFY is answered, or costs a rail");
+    frags_come(req, 0, 'o');
+    must(is_well(request) && 'o' == room[0] && 'o' == room[SIZE - 1], "a receive does not end well after a forged NOTIFY");
+}
+
 /* Messages about the receive that come from another process, are late, or name a generation that does not exist. */
 static void receive_is_restarted_only_by_its_own_sender(void)
 {
@@ -226,7 +252,8 @@ static void restart_without_a_rail_fails_the_send(void)
     peer_is_given_up(&req->req_send.req_base.req_ompi);
 }
 
-static void rack_without_a_rail_fails_the_receive(void)
+/* A receive whose sender has lost rail 0; the other rail refuses the next message. */
+static bfo_recv_t *recv_will_restart_without_a_rail(void)
 {
     bfo_handshake_hdr_t notify;
     bfo_recv_t *req;
@@ -236,6 +263,13 @@ static void rack_without_a_rail_fails_the_receive(void)
     notify = notify_of(req);
     handshake_comes(&notify);
     world_refuse_dead = 1;
+    return req;
+}
+
+static void rack_without_a_rail_fails_the_receive(void)
+{
+    bfo_recv_t *req = recv_will_restart_without_a_rail();
+
     world_fence_done(0, false);
     peer_is_given_up(&req->req_recv.req_base.req_ompi);
 }
@@ -243,14 +277,8 @@ static void rack_without_a_rail_fails_the_receive(void)
 /* All bytes come before the fence ends. Only the sender does not hear of that. */
 static void nack_without_a_rail_fails_no_receive(void)
 {
-    bfo_handshake_hdr_t notify;
-    bfo_recv_t *req;
+    bfo_recv_t *req = recv_will_restart_without_a_rail();
 
-    (void) life_begins();
-    req = recv_is_answered();
-    notify = notify_of(req);
-    handshake_comes(&notify);
-    world_refuse_dead = 1;
     frags_come(req, 0, 'o');
     must(0 == world_refuse_dead && peer_of_rank(1)->declared && 0 == world_posted(), "a peer is not given up although no rail is left");
     must(is_well(&req->req_recv.req_base.req_ompi) && 'o' == room[SIZE - 1], "a receive with all its bytes fails");
@@ -385,6 +413,7 @@ static void generation_that_was_never_used_needs_no_fence(void)
 }
 
 static const world_case_t cases[] = {
+    {"forged_notify_restarts_nothing", forged_notify_restarts_nothing},
     {"receive_is_restarted_only_by_its_own_sender", receive_is_restarted_only_by_its_own_sender},
     {"send_is_restarted_only_by_its_own_receiver", send_is_restarted_only_by_its_own_receiver},
     {"notify_without_a_rail_fails_the_send", notify_without_a_rail_fails_the_send},

@@ -203,7 +203,7 @@ our @all = (
     { name => 'fin-of-no-generation', what => 'a FIN waits for the fence of a generation that does not exist', file => $failover,
       from => 'if (!generation_is_possible(from, fin->wrail, fin->wgen)) {', to => 'if (NULL == from) {', test => 'tests/fuzz/test_world_control.sh' },
     { name => 'generation-before-its-turn', what => 'the next generation of a rail is believed before the fence of this generation is done', file => $failover,
-      from => ' && rail->fenced >= rail->gen) ||', to => ') ||', test => 'tests/fuzz/test_world_control.sh' },
+      from => ' && rail->fenced >= rail->gen) ||', to => ') ||', test => 'tests/fuzz/test_world_restart.sh' },
     { name => 'refusal-not-resent', what => 'a refusal that was lost is not sent again', file => $failover,
       from => "           || (BFO_MSG_ACK == h->common.type && 0 == h->ack.dst_id)\n", to => '', test => 'tests/fuzz/test_world_control.sh' },
     { name => 'poison-of-all-refusals', what => 'two refusals that two rails blame pass for the same message', file => 'pml_bfo/rails/pml_bfo_failover_poison.c',
