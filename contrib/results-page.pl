@@ -6,8 +6,8 @@
 #                                 tests have written (status 1 and the differing lines if not)
 # results-page.pl --update PAGE   writes the tables
 #
-# A table is between a marker and "<!-- end -->". "<!-- results FILE -->": the first cell of a row is a part of check-long, the second is text;
-# the other cells come from FILE (tests/RESULTS.md), and each part of FILE has a row. "<!-- compare FILE -->": the results of
+# A table is between a marker and "<!-- end -->". "<!-- results FILE -->": the first cell of a row is a part of tests/check_long.sh, the second is
+# text; the other cells come from FILE (tests/RESULTS.md). Each part has a row, also before its first run. "<!-- compare FILE -->": the results of
 # tests/vm/compare.sh, with a column for each stack; FILE must be the newest. Paths of files start at the parent of this script's folder.
 use strict;
 use warnings;
@@ -26,6 +26,8 @@ sub cells { my ($line) = @_; return map { s/^\s+|\s+$//gr } (split /\|/, $line, 
 sub results {
     my ($file, $old) = @_;
     my (%row, %meaning, @order);
+    my ($parts) = read_page("$FindBin::Bin/../tests/check_long.sh") =~ /^all_parts="([^"]*)"/m or die "results-page.pl: check_long.sh has no list of parts\n";
+    my %part = map { $_ => 1 } split ' ', $parts;
     for (grep { /^\| [a-z]/ } split /\n/, read_page("$FindBin::Bin/../$file")) {
         my ($part, $verdict, $seconds, $passed, $failed, undef, $commit) = cells($_);
         next if $part eq 'part';
@@ -35,11 +37,12 @@ sub results {
     for (grep { /^\| `/ } split /\n/, $old) {
         my ($part, $meaning) = cells($_);
         $part =~ tr/`//d;
-        die "results-page.pl: $page: $file has no part '$part'\n" unless $row{$part};
+        die "results-page.pl: $page: check_long.sh has no part '$part'\n" unless $part{$part};
+        $row{$part} //= '- | - | - | - | not run yet';
         push @order, $part;
         $meaning{$part} = $meaning;
     }
-    for (sort keys %row) { die "results-page.pl: $page has no row of the part '$_' of $file\n" unless defined $meaning{$_} }
+    for (sort keys %part, keys %row) { die "results-page.pl: $page has no row of the part '$_'\n" unless defined $meaning{$_} }
     return "| part | what it shows | verdict | passed | failed | took | commit, date |\n|---|---|---|---|---|---|---|\n"
         . join('', map { "| `$_` | $meaning{$_} | $row{$_} |\n" } @order);
 }

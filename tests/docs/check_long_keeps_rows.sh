@@ -74,7 +74,7 @@ mkdir -p "$repository/contrib/lib/Bfo"
 cp "$BFO_SRCDIR/contrib/results-page.pl" "$repository/contrib"
 cp "$BFO_SRCDIR/contrib/lib/Bfo/Page.pm" "$repository/contrib/lib/Bfo"
 { echo '<!-- results tests/RESULTS.md -->'
-  for part in faults soak rows model; do echo "| \`$part\` | words | |"; done
+  for part in $(sed -n 's/^all_parts="\(.*\)"/\1/p' "$repository/tests/check_long.sh"); do echo "| \`$part\` | words | |"; done
   echo '<!-- end -->'; } >"$repository/docs/verification.md"
 commit third
 run 0 soak
@@ -82,5 +82,9 @@ run 0 rows
 has rows passed "$at"
 grep -qE "^\| \`rows\` \| words \| passed \| 3 \| 0 \| [0-9]+ s \| $at, " "$repository/docs/verification.md" ||
     { cat "$TEST_TMP/log" "$repository/docs/verification.md"; fail "docs/verification.md has another row"; }
+grep -q '^| `world` | words | - | - | - | - | not run yet |$' "$repository/docs/verification.md" ||
+    { cat "$repository/docs/verification.md"; fail "a part that never ran has another row"; }
+run 0 world
+grep -qE "^\| \`world\` \| words \| passed \| 3 \| 0 \| " "$repository/docs/verification.md" || { cat "$repository/docs/verification.md"; fail "the first run of a part is not in the page"; }
 [ "$(sed -n '/^## Figures/,$p' "$results")" = $'## Figures\n\n| Of | hand |' ] || { cat "$results"; fail "what stands after the table did not stay as it was"; }
 exit 0
