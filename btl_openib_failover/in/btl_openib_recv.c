@@ -138,6 +138,7 @@ static void post_again(ofo_module_t *module, ofo_endpoint_t *ep, ofo_qpset_t *qp
     if (OPAL_UNLIKELY(0 != qp->again.count)) {
         return; /* the queue pair is broken, and its error completion will come */
     }
+    BFO_ASSERT(recv->work.qp < qps->nqp_owing); /* a message that returns credits finds them */
     OPAL_THREAD_LOCK(&ep->lock);
     ofo_credits_owe(&qp->credits);
     due = ofo_credits_must_return(&qp->credits);

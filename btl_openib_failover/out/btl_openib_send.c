@@ -42,7 +42,7 @@ static bool may_post(const ofo_qpset_t *qps, unsigned index)
 static void piggyback(ofo_qpset_t *qps, unsigned index, ofo_data_hdr_t *hdr)
 {
     hdr->credit_qp = (uint8_t) index;
-    for (unsigned i = 0; i < qps->nqp && 0 == qps->qp[hdr->credit_qp].credits.owed; ++i) {
+    for (unsigned i = 0; i < qps->nqp_owing && 0 == qps->qp[hdr->credit_qp].credits.owed; ++i) {
         hdr->credit_qp = (uint8_t) i;
     }
     hdr->credits = htons(ofo_credits_take_owed(&qps->qp[hdr->credit_qp].credits));

@@ -176,6 +176,7 @@ static int create_one(ofo_module_t *module, ofo_qpset_t *qps, unsigned index)
     qp->prove = (ofo_work_t){.kind = OFO_WORK_PROVE, .qp = (uint8_t) index, .qps = qps};
     qp->marker = (ofo_work_t){.kind = OFO_WORK_MARKER, .qp = (uint8_t) index, .qps = qps};
     qp->shared = 'S' == queue->type;
+    qps->nqp_owing = qp->shared ? qps->nqp_owing : index + 1;
     qp->qp = create_numbered(module, qps, index);
     if (NULL == qp->qp || 0 != move_to_init(module, qp->qp)) {
         return -1;

@@ -82,6 +82,7 @@ struct ofo_qpset {
     uint16_t gen;
     uint32_t downs; /* module->downs when the set was made */
     unsigned nqp;
+    unsigned nqp_owing; /* only queue pairs below this one have receives of their own, and owe credits for them */
     const ofo_queues_t *queues;
     struct ibv_cq *cq;
     uint8_t *memory; /* credit messages, receive buffers and `recvs` */

@@ -172,7 +172,7 @@ static void line_make(line_t *l)
     l->ep.qps = l->qps;
     l->ep.gate = OFO_GATE_UP;
     l->qps->ep = &l->ep;
-    l->qps->nqp = OFO.queues.count;
+    l->qps->nqp = l->qps->nqp_owing = OFO.queues.count;
     for (unsigned i = 0; i < l->qps->nqp; ++i) {
         ofo_credits_init(&l->qps->qp[i].credits, 16, 4);
         l->qps->qp[i].credits.have = 3;
