@@ -531,15 +531,17 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 /* ---- registrations ------------------------------------------------------------------------------- */
 
 /* False: the rail needs a registration and did not give one. */
-static bool register_with(bfo_regs_t *regs, uint8_t r, void *base, size_t size, uint32_t access)
+static inline __attribute__((always_inline)) bool register_with(bfo_regs_t *regs, uint8_t r, void *base, size_t size, uint32_t access)
 {
-    bfo_rail_t *rail = &regs->peer->rails[r];
+    const bfo_rail_t *rail = &regs->peer->rails[r];
 
     BFO_ASSERT(0 == (regs->mask >> r & 1)); /* a rail registers a buffer once */
-    if (NULL != rail->btl->btl_register_mem) {
-        regs->handle[r] = rail->btl->btl_register_mem(rail->btl, rail->endpoint, base, size, access);
+    if (bfo_unlikely(NULL == rail->btl->btl_register_mem)) {
+        regs->handle[r] = NULL;
+        return true;
     }
-    return NULL == rail->btl->btl_register_mem || NULL != regs->handle[r];
+    regs->handle[r] = rail->btl->btl_register_mem(rail->btl, rail->endpoint, base, size, access);
+    return NULL != regs->handle[r];
 }
 
 uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t size, uint32_t access, bfo_regs_t **out)
@@ -557,11 +559,10 @@ uint8_t bfo_regs_register(bfo_peer_t *peer, uint8_t mask, void *base, size_t siz
     }
     regs->peer = peer;
     regs->mask = 0;
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        regs->handle[r] = NULL;
-        if ((mask >> r & 1) && register_with(regs, r, base, size, access)) {
-            regs->mask |= (uint8_t) (1u << r);
-        }
+    for (uint8_t rest = mask; 0 != rest; rest &= (uint8_t) (rest - 1)) {
+        const uint8_t r = (uint8_t) __builtin_ctz(rest);
+
+        regs->mask |= register_with(regs, r, base, size, access) ? (uint8_t) (1u << r) : 0;
     }
     if (0 == regs->mask) {
         opal_free_list_return(&bfo.regs_list, &regs->super);

@@ -252,17 +252,24 @@ static inline void take_offer(bfo_recv_t *req, bfo_peer_t *peer, uint8_t offered
     rget->offered = offered;
     rget->remote = h->src_ptr;
     rget->peer_frag = h->frag_id;
-    for (uint8_t r = 0; 0 != peer->handle_size && r < peer->n_rails; ++r) {
-        if (offered >> r & 1) {
-            BFO_ASSERT(handle_at(peer, offered, r) + peer->handle_size <= BFO_HANDLE_MAX);
-            memcpy(rget->handle + handle_at(peer, offered, r),
-                   (const char *) (h + 1) + handle_at(peer, h->rails, 0 == h->rails ? 0 : peer->rails[r].name), peer->handle_size);
-        }
+    if (0 == peer->handle_size) {
+        return;
+    }
+    if (bfo_likely(0 == h->rails)) {
+        memcpy(rget->handle, h + 1, peer->handle_size);
+        return;
+    }
+    for (uint8_t rest = offered; 0 != rest; rest &= (uint8_t) (rest - 1)) {
+        const uint8_t r = (uint8_t) __builtin_ctz(rest);
+
+        BFO_ASSERT(handle_at(peer, offered, r) + peer->handle_size <= BFO_HANDLE_MAX);
+        memcpy(rget->handle + handle_at(peer, offered, r), (const char *) (h + 1) + handle_at(peer, h->rails, peer->rails[r].name),
+               peer->handle_size);
     }
 }
 
-/* Tells the sender how much each rail has carried, because its BTL does not know of the READs. */
-static void name_shares(bfo_fin_hdr_t *fin, const bfo_recv_t *req, bfo_peer_t *peer)
+/* Tells the sender how much each of several rails has carried, because its BTL does not know of the READs. */
+static __attribute__((noinline)) void name_shares(bfo_fin_hdr_t *fin, const bfo_recv_t *req, bfo_peer_t *peer)
 {
     const bfo_frag_t *rget = req->rget;
 
@@ -288,6 +295,7 @@ static void name_shares(bfo_fin_hdr_t *fin, const bfo_recv_t *req, bfo_peer_t *p
 static inline __attribute__((always_inline)) void read_finish(bfo_recv_t *req)
 {
     const mca_pml_base_request_t *base = &req->req_recv.req_base;
+    bfo_peer_t *peer = req->lane->peer;
     bfo_match_hdr_t message;
     bfo_fin_hdr_t fin;
 
@@ -295,11 +303,11 @@ static inline __attribute__((always_inline)) void read_finish(bfo_recv_t *req)
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_ompi.req_status.MPI_SOURCE,
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
     bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
-    if (bfo_unlikely(req->lane->peer->failover)) { /* otherwise there is no counter */
-        name_shares(&fin, req, req->lane->peer);
+    if (1 < peer->n_rails && peer->failover) { /* otherwise there is nothing to share, or no counter */
+        name_shares(&fin, req, peer);
     }
-    if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(req->lane->peer, &fin))) {
-        bfo_failover_ctl_failed(req->lane->peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
+    if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(peer, &fin))) {
+        bfo_failover_ctl_failed(peer, BFO_MAX_RAILS, &fin, sizeof(fin), OPAL_ERROR);
     }
 }
 

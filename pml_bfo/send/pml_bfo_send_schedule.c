@@ -256,8 +256,8 @@ void bfo_send_on_ack(const bfo_ack_hdr_t *ack)
     bfo_send_put(req);
 }
 
-/* Counts what the peer has read over each rail. The last rail gets what is lost by rounding. */
-static __attribute__((noinline)) void count_reads(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+/* Counts what the peer has read over each of several rails. The last rail gets what is lost by rounding. */
+static __attribute__((noinline)) void count_shares(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
     uint64_t left = fin->size;
     uint8_t last = BFO_MAX_RAILS;
@@ -274,6 +274,16 @@ static __attribute__((noinline)) void count_reads(bfo_peer_t *peer, const bfo_fi
         }
     }
     bfo_rail_count(peer, last, false, left);
+}
+
+/* Counts what the peer has read. If there is one rail, the shares in the FIN say nothing more. */
+static inline void count_reads(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
+{
+    if (bfo_likely(1 == peer->n_rails)) {
+        bfo_rail_count(peer, 0, false, fin->size);
+    } else {
+        count_shares(peer, fin);
+    }
 }
 
 inline void bfo_send_act_take_fin(void *request, void *arg)

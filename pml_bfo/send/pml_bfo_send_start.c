@@ -120,13 +120,16 @@ static BFO_COLD void restart_header(const bfo_send_t *req, uint16_t epoch, bfo_h
     memcpy((char *) h + at, &restart, sizeof(restart));
 }
 
-/* Names of the rails over which the peer may read the message; 0: the rail over which the RGET goes, because the sides have no names in
- * common, or not yet. */
+/* Names of the rails over which the peer may read the message; 0: the rail over which the RGET goes, because the peer has no other, or the
+ * sides have no names in common, or not yet. */
 static inline __attribute__((always_inline)) uint8_t rget_names(const bfo_send_t *req, bfo_peer_t *peer)
 {
     const uint8_t mask = req->regs->mask & peer->get_mask;
 
-    return peer->failover && BFO_HANDLE_MAX >= bfo_rget_handles_size(mask, peer->handle_size) ? bfo_failover_names_of_rails(peer, mask) : 0;
+    if (bfo_likely(1 == peer->n_rails) || !peer->failover || BFO_HANDLE_MAX < bfo_rget_handles_size(mask, peer->handle_size)) {
+        return 0;
+    }
+    return bfo_failover_names_of_rails(peer, mask);
 }
 
 /* `names` as in rget_names(), for an RGET. */
@@ -143,18 +146,29 @@ static inline size_t first_header_size(const bfo_send_t *req, const bfo_peer_t *
     return bfo_hdr_size(req->rts_type, flags, bfo_rget_handles_size(names, peer->handle_size));
 }
 
-/* Packs the handles of the rails named, or of `rail` if none is. Returns their size. */
-static size_t rget_handles(const bfo_send_t *req, const bfo_peer_t *peer, uint8_t names, uint8_t rail, char *out)
+/* Packs the handles of the rails named. */
+static __attribute__((noinline)) void named_handles(const bfo_send_t *req, const bfo_peer_t *peer, uint8_t names, char *out)
 {
-    for (uint8_t r = 0; r < peer->n_rails; ++r) {
-        const uint8_t name = peer->rails[r].name;
+    for (uint8_t rest = req->regs->mask; 0 != rest; rest &= (uint8_t) (rest - 1)) {
+        const uint8_t r = (uint8_t) __builtin_ctz(rest), name = peer->rails[r].name;
 
-        if (NULL != req->regs->handle[r] && (0 == names ? r == rail : name < BFO_MAX_RAILS && (names >> name & 1))) {
-            memcpy(out + (0 == names ? 0 : peer->handle_size * bfo_rails_in((uint8_t) (names & ((1u << name) - 1)))), req->regs->handle[r],
-                   peer->handle_size);
+        if (name < BFO_MAX_RAILS && (names >> name & 1)) {
+            memcpy(out + peer->handle_size * bfo_rails_in((uint8_t) (names & ((1u << name) - 1))), req->regs->handle[r], peer->handle_size);
         }
     }
-    return bfo_rget_handles_size(names, peer->handle_size);
+}
+
+/* Packs the handles of the rails named, or of `rail` if none is. */
+static inline void rget_handles(const bfo_send_t *req, const bfo_peer_t *peer, uint8_t names, uint8_t rail, char *out)
+{
+    if (0 == peer->handle_size) {
+        return;
+    }
+    if (bfo_likely(0 == names)) {
+        memcpy(out, req->regs->handle[rail], peer->handle_size);
+    } else {
+        named_handles(req, peer, names, out);
+    }
 }
 
 /* Builds the header in the descriptor, with the length of first_header_size(). */
@@ -164,7 +178,6 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
     const bfo_peer_t *peer = req->lane->peer;
     const uint16_t epoch = PML_BFO ? bfo_se_epoch(req->m.se) : 0;
     uint8_t flags = 0;
-    size_t handles;
 
     if (BFO_MSG_MATCH != req->rts_type) {
         flags = (req->flat ? BFO_FLAG_CONTIG : 0) | (MCA_PML_BASE_SEND_SYNCHRONOUS == req->req_send.req_send_mode ? BFO_FLAG_ACK : 0)
@@ -188,8 +201,10 @@ static inline __attribute__((always_inline)) void first_header(bfo_send_t *req, 
     h->rget.src_ptr = (uint64_t) (uintptr_t) req->base;
     h->rget.rails = names;
     memset(h->rget.pad, 0, sizeof(h->rget.pad));
-    handles = 0 == peer->handle_size ? 0 : rget_handles(req, peer, names, rail, (char *) h + sizeof(bfo_rget_hdr_t));
+    rget_handles(req, peer, names, rail, (char *) h + sizeof(bfo_rget_hdr_t));
     if (bfo_unlikely(0 != epoch)) {
+        const size_t handles = bfo_rget_handles_size(names, peer->handle_size);
+
         memset((char *) h + sizeof(bfo_rget_hdr_t) + handles, 0, 8);
         restart_header(req, epoch, h, bfo_rget_hdr_size(handles, true) - sizeof(bfo_restart_hdr_t));
     }

@@ -34,7 +34,7 @@ static bfo_recv_t *recv_begins(size_t length)
     return (bfo_recv_t *) request;
 }
 
-/* The sender offers `length` bytes over the rails that it names; the offer comes over module b. */
+/* The sender offers `length` bytes over the rails that it names, or over that of the offer; the offer comes over module b. */
 static void offer_comes(int b, size_t length, uint8_t names, size_t handle_size)
 {
     struct {
@@ -46,7 +46,7 @@ static void offer_comes(int b, size_t length, uint8_t names, size_t handle_size)
 
     bfo_hdr_pack_match(&rget.h.rndv.match, BFO_MSG_RGET, BFO_FLAG_CONTIG, 0, 1, 4, 0);
     for (unsigned name = 0; name < 8; ++name) {
-        if (names >> name & 1) {
+        if (0 == names ? name == (unsigned) b : names >> name & 1) {
             rget.handles[at] = (char) WORLD_HANDLE_OF(name);
             at += handle_size;
         }
@@ -119,6 +119,38 @@ static void sender_counts_what_was_read(void)
         counted[r] = bfo_traffic_of(peer->rails[r].ext)->peer_read_bytes;
     }
     must(LONG / 5 == counted[0] && LONG == counted[0] + counted[1], "bytes are not counted, or not by rail");
+}
+
+/* To a peer with one rail an offer needs no name, and a FIN no shares. */
+static void one_rail_needs_no_name(void)
+{
+    bfo_peer_t *peer;
+    ompi_request_t *request = NULL;
+    const bfo_rget_hdr_t *h;
+    bfo_match_hdr_t message = {0};
+    bfo_fin_hdr_t fin;
+    const bfo_fin_hdr_t *theirs;
+
+    bfo_params.max_rails = 1;
+    peer = life_begins();
+    must(1 == peer->n_rails && peer->failover, "the peer has more rails than allowed");
+    must(OMPI_SUCCESS == bfo_isend(room, SHORT, &ompi_mpi_byte.dt, 1, 7, MCA_PML_BASE_SEND_STANDARD, world_comm[0], &request), "no send");
+    must(0 == world_find(BFO_MSG_RGET) && &world_btl[0] == world_btl_of(0), "a long message is not offered for reading");
+    h = world_posted_message(0);
+    must(0 == h->rails && WORLD_HANDLE_OF(0) == *(const uint8_t *) (h + 1), "the offer lacks the rail's handle, or names the only rail");
+    must(bfo_hdr_is_valid(BFO_MSG_RGET, h, sizeof(*h) + WORLD_HANDLE, sizeof(*h) + WORLD_HANDLE, WORLD_HANDLE), "the offer is not valid");
+    message.seq = ((bfo_send_t *) request)->match_seq;
+    bfo_hdr_pack_fin(&fin, 0, 0, h->frag_id, SHORT, &message);
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_FIN), &fin, sizeof(fin), sizeof(fin));
+    world_complete(0, OPAL_SUCCESS);
+    must(REQUEST_COMPLETED == request->req_complete, "the send does not end");
+    must(SHORT == bfo_traffic_of(peer->rails[0].ext)->peer_read_bytes, "bytes are not counted");
+    (void) recv_begins(SHORT);
+    offer_comes(0, SHORT, 0, WORLD_HANDLE);
+    must(1 == reads() && SHORT == world_size_of(0), "the message is not read with the handle of the offer");
+    world_complete(0, OPAL_SUCCESS);
+    theirs = world_posted_message((unsigned) world_find(BFO_MSG_FIN));
+    must(SHORT == theirs->size && 0 == theirs->share[0], "the FIN of a READ over the only rail is wrong");
 }
 
 /* ---- receiver --------------------------------------------------------------------------------------- */
@@ -340,6 +372,7 @@ static const world_case_t cases[] = {
     {"offer_names_all_rails", offer_names_all_rails},
     {"offer_names_only_rails_in_use", offer_names_only_rails_in_use},
     {"sender_counts_what_was_read", sender_counts_what_was_read},
+    {"one_rail_needs_no_name", one_rail_needs_no_name},
     {"long_message_is_read_over_all_rails", long_message_is_read_over_all_rails},
     {"short_message_is_read_over_one_rail", short_message_is_read_over_one_rail},
     {"drained_rail_reads_nothing", drained_rail_reads_nothing},
