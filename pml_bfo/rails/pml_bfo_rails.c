@@ -531,7 +531,7 @@ bfo_lane_t *bfo_lane_create(bfo_comm_t *bc, uint32_t rank)
 /* ---- registrations ------------------------------------------------------------------------------- */
 
 /* False: the rail needs a registration and did not give one. */
-static inline __attribute__((always_inline)) bool register_with(bfo_regs_t *regs, uint8_t r, void *base, size_t size, uint32_t access)
+static inline bool register_with(bfo_regs_t *regs, uint8_t r, void *base, size_t size, uint32_t access)
 {
     const bfo_rail_t *rail = &regs->peer->rails[r];
 
