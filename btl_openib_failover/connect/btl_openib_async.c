@@ -341,8 +341,8 @@ static bool waits_for_events(const void *device)
     return ofo_device_has_unread(device);
 }
 
-/* It is not enough to look for unread events, because some do not matter here: a queue pair with a shared queue raises
- * LAST_WQE_REACHED whenever it fails. Therefore this waits until the service thread has read them. */
+/* Some unread events do not matter here: a queue pair with a shared queue raises LAST_WQE_REACHED whenever the queue pair fails. Therefore
+ * this function waits until the service thread has read all events. */
 bool ofo_async_settled(ofo_device_t *device)
 {
     return await_service(device, waits_for_events, device);

@@ -14,7 +14,7 @@ int ofo_sendi(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, struct opal_conver
 /* Posts the endpoint's waiting messages and RDMA operations while there are slots and credits. Locks: takes ep->lock. Context: progress
  * or a post. */
 void ofo_pending_flush(ofo_endpoint_t *ep);
-/* The same for a set whose gate is not open yet. Locks: ep->gate_lock and ep->lock held. */
+/* As ofo_pending_flush(), for a set whose gate is not open yet. Locks: ep->gate_lock and ep->lock held. */
 void ofo_pending_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);
 /* Returns the credits that are due on the queue pairs of a set whose gate is not open yet. Locks: ep->gate_lock and ep->lock held. */
 void ofo_credits_post(ofo_endpoint_t *ep, ofo_qpset_t *qps);

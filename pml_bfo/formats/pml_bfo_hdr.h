@@ -300,7 +300,7 @@ size_t bfo_hdr_size(uint8_t type, uint8_t flags, size_t handles);
  * segments. Does not check identifiers: the caller looks them up. */
 bool bfo_hdr_is_valid(uint8_t type, const void *data, size_t length, size_t total, size_t handle_size);
 
-/* The same check for a single type, for the hot path; `length` <= `total`. */
+/* As bfo_hdr_is_valid(), for a single type on the hot path; `length` <= `total`. */
 static inline bool bfo_hdr_common_is_valid(uint8_t type, const void *data, size_t length, size_t least)
 {
     const uint8_t *h = data; /* type, flags */

@@ -58,7 +58,7 @@ static inline void bfo_name_retire(bfo_name_t *name)
     __atomic_store_n(&name->gen, 0 == gen ? 1 : gen, __ATOMIC_SEQ_CST);
 }
 
-/* The same for an object that several threads may find at once under `id`: true for the first of them. */
+/* As bfo_name_retire(), for an object that several threads may find at once under `id`. Returns true to the first of these threads. */
 static inline bool bfo_name_claim(bfo_name_t *name, bfo_id_t id, bool threads)
 {
     uint32_t gen = (uint32_t) (id >> 32);

@@ -10,7 +10,7 @@
 
 /* Puts our callbacks into the BTL's extension and returns it; NULL if the BTL has no extension that may be used. */
 bfo_btl_ext_t *bfo_failover_adopt(mca_btl_base_module_t *btl);
-/* The same for all modules, before the first contact. */
+/* As bfo_failover_adopt(), for all modules, before the first contact. */
 void bfo_failover_adopt_all(void);
 
 #if PML_BFO

@@ -13,11 +13,11 @@
  * request. False: the work is queued already, and nothing was changed; the caller takes its event back. */
 bool bfo_work_queue(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work));
 
-/* The same for work that ends on its rail what has begun there. Progress tries the work while that rail is UP, even if new work waits because
- * all rails stand out by force. */
+/* As bfo_work_queue(), for work that ends on its rail what has begun there. Progress tries the work while that rail is UP, even if new
+ * work waits because all rails stand out by force. */
 bool bfo_work_queue_bound(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work));
 
-/* The same for a message that is sent again after an error: it also waits for bfo_resend_may_go(peer). */
+/* As bfo_work_queue(), for a message that is sent again after an error: the message also waits for bfo_resend_may_go(peer). */
 bool bfo_work_queue_resend(bfo_peer_t *peer, bfo_work_t *work, int (*retry)(bfo_work_t *work));
 /* Counts one more resend to the peer; false: no more in this call of progress (pml_bfo_resend_burst). */
 bool bfo_resend_may_go(bfo_peer_t *peer) BFO_COLD;

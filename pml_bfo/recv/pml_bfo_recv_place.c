@@ -86,7 +86,7 @@ inline __attribute__((always_inline)) void bfo_recv_act_accept(void *request, vo
     }
 }
 
-/* What is to be asked for (`next`, `end` and `open`) is known once the message was looked at. */
+/* `next`, `end` and `open` are set later, by the function that decides which bytes to ask for. */
 static void begin_rendezvous(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_t *h)
 {
     bool threads;

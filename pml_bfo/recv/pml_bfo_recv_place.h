@@ -16,9 +16,9 @@ typedef struct {
 
 /* The active request has its message: takes the payload and answers. */
 void bfo_recv_begin(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in);
-/* The same for a MATCH, in any number of segments. */
+/* As bfo_recv_begin(), for a MATCH in any number of segments. */
 void bfo_recv_begin_pieces(bfo_recv_t *req, bfo_lane_t *lane, const bfo_in_t *in);
-/* The same for a MATCH in one segment: `length` bytes, header included. */
+/* As bfo_recv_begin(), for a MATCH in one segment: `length` bytes, header included. */
 void bfo_recv_begin_match(bfo_recv_t *req, bfo_lane_t *lane, const bfo_match_hdr_t *h, size_t length);
 /* Copies the payload, which follows `skip` bytes of header, to `offset` of the message. */
 void bfo_recv_place(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip);

@@ -15,7 +15,7 @@ int bfo_send_begin(bfo_send_t *req);
 int bfo_send_begin_again(bfo_send_t *req) BFO_COLD;
 /* Sends the RTS or MATCH of the request, for the first time or again; takes the event for it. */
 int bfo_send_post_first(bfo_send_t *req);
-/* The same for a copy after an error, now or when its turn comes (pml_bfo_resend_burst). */
+/* As bfo_send_post_first(), for a copy after an error, now or when its turn comes (pml_bfo_resend_burst). */
 int bfo_send_post_first_again(bfo_send_t *req) BFO_COLD;
 
 #endif /* PML_BFO_SEND_START_H */

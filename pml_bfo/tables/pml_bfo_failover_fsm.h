@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     bool all_bytes, fail;
     bool fences_done; /* fence_set is done and no fence of this side towards the peer runs; asked in QUIESCE and SEALED only */
-    bool peer_fenced; /* as above */
+    bool peer_fenced; /* every rail of the peer is fenced; asked in DEAD only */
 } bfo_recv_facts_t;
 
 typedef void (*bfo_action_fn_t)(void *request, void *arg);

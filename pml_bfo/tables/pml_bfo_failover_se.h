@@ -175,8 +175,8 @@ static inline bool bfo_se_move(bfo_machine_t *m, uint32_t from, uint32_t to, boo
     return false;
 }
 
-/* A thread that raises `events` of a request that it merely found, without owning one of its descriptors or items, calls this
- * next, before it checks that the request is the one it means. From then on a completion fails if it found `events` at 0 before. */
+/* A thread that found a request by its identifier owns none of the request's descriptors or items. The thread raises `events` and then calls
+ * this function. Only afterwards the thread checks the identifier. From now on a claim fails whose thread had read `events` as 0. */
 static inline void bfo_look(bfo_machine_t *m, bool threads)
 {
     bfo_look_t look, next;
