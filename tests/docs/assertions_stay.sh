@@ -20,7 +20,7 @@ pml_bfo/rails 81
 pml_bfo/ends 26
 pml_bfo/failover 25
 pml_bfo/send 26
-pml_bfo/recv 36
+pml_bfo/recv 37
 pml_bfo/handshake 42
 pml_bfo/arrivals 3
 btl_openib_failover/formats 25
@@ -29,10 +29,11 @@ btl_openib_failover/types 8
 btl_openib_failover/device 15
 btl_openib_failover/qp 12
 btl_openib_failover/out 24
-btl_openib_failover/in 9
+btl_openib_failover/in 10
 btl_openib_failover/rail 78
 btl_openib_failover/fault 28
 btl_openib_failover/threads 6
+pml_bfo/tables 2
 pml_bfo/door 4
 btl_openib_failover/connect 17
 btl_openib_failover/door 12
