@@ -46,7 +46,7 @@ static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, om
     opal_convertor_t convertor;
     const bfo_rail_t *rail;
     bfo_match_hdr_t hdr;
-    const uint8_t r = bfo_rail_for_first(peer);
+    const uint8_t r = bfo_rail_for_first(peer, size);
     int rc;
 
     if (bfo_unlikely(BFO_MAX_RAILS == r) || NULL == peer->rails[r].btl->btl_sendi) {

@@ -66,7 +66,7 @@ static void send_life(bfo_peer_t *to, uint8_t answer, uint32_t number, const bfo
                         .about = {.node = about->node, .started = about->started, .pid = about->pid}};
 
     if (!__atomic_exchange_n(&to->life_out, true, __ATOMIC_ACQUIRE)
-        && OMPI_SUCCESS != bfo_post(to, bfo_rail_for_first(to), &to->eager_mask, 0xff, life_build, &h)) {
+        && OMPI_SUCCESS != bfo_post(to, bfo_rail_for_first(to, 0), &to->eager_mask, 0xff, life_build, &h)) {
         __atomic_store_n(&to->life_out, false, __ATOMIC_RELEASE);
     }
 }

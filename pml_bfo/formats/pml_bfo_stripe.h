@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Striping: which rail carries the next bytes, so that over time each gets its share by weight, and how much each rail really delivers.
+ * Turns: which rail carries the next first fragment.
  * DESIGN.txt section 14.5.
  */
 #ifndef PML_BFO_STRIPE_H
@@ -48,5 +49,32 @@ bool bfo_stripe_end(bfo_stripe_t *s, unsigned rail, unsigned mask, size_t bytes,
 /* Bytes of the next piece for `rail`, of a message of `length` that is spread over all rails of `mask`: its share by weight, but at most
  * `most` for the fastest rail, a piece that takes the same time for each other rail, and at least `least`. */
 size_t bfo_stripe_piece(const bfo_stripe_t *s, unsigned mask, unsigned rail, size_t length, size_t least, size_t most);
+
+/* A rail has its turn for BFO_TURN_BYTES of first fragments, and each of them counts BFO_TURN_LEAST bytes more than its message has. */
+#define BFO_TURN_SHIFT 13
+#define BFO_TURN_BYTES (1u << BFO_TURN_SHIFT)
+#ifndef BFO_TURN_LEAST
+#define BFO_TURN_LEAST 64u
+#endif
+_Static_assert(BFO_STRIPE_MAX << BFO_TURN_SHIFT == UINT16_MAX + 1, "the turn of the last rail ends where that of the first begins");
+
+/* Returns the rail of `mask` (not 0) for a first fragment of a message of `bytes`. *turn is the rail whose turn it is << BFO_TURN_SHIFT | the
+ * bytes counted in its turn. */
+static inline uint8_t bfo_turn_next(uint16_t *turn, unsigned mask, size_t bytes)
+{
+    const unsigned whose = *turn >> BFO_TURN_SHIFT, above = mask & (0xffu << whose);
+    const unsigned rail = (unsigned) __builtin_ctz(0 != above ? above : mask);
+    const size_t end = (rail + 1) << BFO_TURN_SHIFT, counted = (rail == whose ? *turn : rail << BFO_TURN_SHIFT) + bytes + BFO_TURN_LEAST;
+
+    *turn = (uint16_t) (counted < end ? counted : end);
+    return (uint8_t) rail;
+}
+
+/* The first turn between two processes of these ranks in their job, for both alike. The peers of a process begin with all of its rails, and its
+ * neighbours in a ring with two. */
+static inline uint16_t bfo_turn_first(uint32_t own, uint32_t peer, unsigned rails)
+{
+    return (uint16_t) (((uint64_t) own + peer) / 2 % rails << BFO_TURN_SHIFT);
+}
 
 #endif /* PML_BFO_STRIPE_H */

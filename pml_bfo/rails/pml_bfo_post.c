@@ -95,7 +95,7 @@ static inline uint8_t ctl_rail(bfo_path_t path, bfo_peer_t *peer)
     if (path.rail < BFO_MAX_RAILS && (peer->up_mask >> path.rail & 1)) {
         return path.rail;
     }
-    return path.bound ? BFO_MAX_RAILS : bfo_rail_for_first(peer);
+    return path.bound ? BFO_MAX_RAILS : bfo_rail_for_first(peer, 0);
 }
 
 /* If all rails stand out by force, a message that ends what has begun on a rail takes any UP rail, and all others wait. */
@@ -221,7 +221,7 @@ int bfo_ctl_resend(bfo_peer_t *peer, const void *header, size_t length)
 int bfo_ctl_copy(bfo_peer_t *peer, const void *message, size_t length, mca_btl_base_completion_fn_t done, void *context)
 {
     message_t m = {message, length, done, context, BFO_ANY_PATH, BFO_BTL_DES_COPY};
-    const uint8_t r = bfo_rail_for_first(peer);
+    const uint8_t r = bfo_rail_for_first(peer, 0);
     int rc = OMPI_ERR_OUT_OF_RESOURCE;
 
     BFO_ASSERT(BFO_MSG_FRAG != ((const bfo_hdr_t *) message)->common.type); /* the receiver would count its bytes twice */
@@ -235,7 +235,7 @@ int bfo_ctl_copy(bfo_peer_t *peer, const void *message, size_t length, mca_btl_b
 
 int bfo_fin_send(bfo_peer_t *peer, const bfo_fin_hdr_t *fin)
 {
-    const uint8_t r = bfo_rail_for_first(peer);
+    const uint8_t r = bfo_rail_for_first(peer, 0);
     opal_convertor_t convertor; /* without data */
 
     BFO_ASSERT(0 == (fin->fflags & BFO_FIN_WRITE)); /* that of a WRITE follows its data over one rail */

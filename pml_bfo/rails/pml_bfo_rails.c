@@ -356,6 +356,7 @@ int bfo_peer_connect(bfo_peer_t *peer)
         set_handle_size(peer);
         set_no_regs(peer);
         set_limits(peer);
+        peer->eager_turn = bfo_turn_first(OPAL_PROC_MY_NAME.vpid, peer->proc->super.proc_name.vpid, peer->n_rails);
         all = (uint8_t) ((1u << peer->n_rails) - 1);
         down = bfo_failover_name_rails(peer);
         BFO_ASSERT(0 == (down & ~all) && peer->handle_size <= BFO_HANDLE_MAX);

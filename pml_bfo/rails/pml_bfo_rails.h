@@ -170,20 +170,21 @@ static inline bool bfo_peer_is_ready(bfo_peer_t *peer)
     return bfo_likely(__atomic_load_n(&peer->ready, __ATOMIC_ACQUIRE)) || OMPI_SUCCESS == bfo_peer_connect(peer);
 }
 
-/* The next rail for a first fragment or a control message; BFO_MAX_RAILS if none is up. */
-static inline uint8_t bfo_rail_for_first(bfo_peer_t *peer)
+/* The rail for a first fragment of a message of `bytes`, or for a control message (0); BFO_MAX_RAILS if none is up. */
+static inline uint8_t bfo_rail_for_first(bfo_peer_t *peer, size_t bytes)
 {
     const uint8_t mask = peer->eager_mask;
-    uint8_t above;
+    uint16_t turn;
+    uint8_t rail;
 
     if (bfo_likely(0 == (mask & (mask - 1)))) {
         return 0 != mask ? (uint8_t) __builtin_ctz(mask) : BFO_MAX_RAILS;
     }
-    above = (uint8_t) (mask & (0xff << __atomic_load_n(&peer->next_eager, __ATOMIC_RELAXED)));
-    above = (uint8_t) __builtin_ctz(0 != above ? above : mask);
-    BFO_ASSERT(mask >> above & 1 && above < peer->n_rails);
-    __atomic_store_n(&peer->next_eager, (uint8_t) ((above + 1) & (BFO_MAX_RAILS - 1)), __ATOMIC_RELAXED);
-    return above;
+    turn = __atomic_load_n(&peer->eager_turn, __ATOMIC_RELAXED);
+    rail = bfo_turn_next(&turn, mask, bytes);
+    BFO_ASSERT(mask >> rail & 1 && rail < peer->n_rails);
+    __atomic_store_n(&peer->eager_turn, turn, __ATOMIC_RELAXED);
+    return rail;
 }
 
 #endif /* PML_BFO_RAILS_H */

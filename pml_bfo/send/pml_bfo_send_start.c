@@ -219,7 +219,7 @@ static inline __attribute__((always_inline)) uint8_t rail_for_rget(const bfo_sen
     if (bfo_likely(0 == (mask & (mask - 1)))) {
         return 0 == mask ? BFO_MAX_RAILS : (uint8_t) __builtin_ctz(mask);
     }
-    rail = bfo_rail_for_first(peer);
+    rail = bfo_rail_for_first(peer, bfo_send_length(req));
     return mask & 1u << rail ? rail : (uint8_t) __builtin_ctz(mask);
 }
 
@@ -282,7 +282,7 @@ static inline __attribute__((always_inline)) int first_try(bfo_send_t *req, bfo_
     int rc;
 
     bfo_send_get(req);
-    rc = bfo_post(peer, rget ? rail_for_rget(req, peer) : bfo_rail_for_first(peer), rget ? &peer->get_mask : &peer->eager_mask,
+    rc = bfo_post(peer, rget ? rail_for_rget(req, peer) : bfo_rail_for_first(peer, req->rts_length), rget ? &peer->get_mask : &peer->eager_mask,
                   rget ? req->regs->mask : 0xff, build, req);
     if (bfo_unlikely(OMPI_SUCCESS != rc)) {
         rc = rget && 0 != peer->get_mask && 0 == (peer->get_mask & req->regs->mask) ? rget_by_returned(req, peer, build) : rc;

@@ -70,7 +70,7 @@ typedef struct bfo_peer_t {
     uint8_t pin_mask;             /* put_mask, or 0: then no send lets the peer ask for its bytes by PUT */
     uint8_t get_mask;             /* rails that can GET, of those */
     bool offers_reads;            /* long messages are offered for READs: see bfo_rails_offer_reads() */
-    uint8_t next_eager;           /* round robin; two threads may take the same rail */
+    uint16_t eager_turn;          /* bfo_turn_next(); two threads may count as one message */
     bool foreign_puts;            /* it has asked for a PUT over a rail that this process does not use. Lock: bfo.lock */
     bool failover;                /* every rail has the extension: interrupted transfers are restarted */
     uint8_t closed;               /* rails without the extension whose connection is closed; atomic */

@@ -20,7 +20,7 @@ case $target in
 dispatch)
     sources=("$from"/fuzz_dispatch.c "$from"/fuzz_world.c "$from"/fuzz_world_mpi.c "$from"/fuzz_races.c
         "$from"/fuzz_threads.c "$from"/fuzz_early.c "$from"/fuzz_params.c "$pml"/*/*.c)
-    flags=(-I"$pml" -DPML_BFO=1 -DBFO_FLUSH_SECONDS=1 -DBFO_DRAIN_LOOK_MS=0 -Dpthread_mutex_lock=fuzz_mutex_lock -Dnanosleep=fuzz_nanosleep -Dopal_output=fuzz_output -Dompi_errhandler_invoke=fuzz_errhandler -Dopal_progress=fuzz_progress
+    flags=(-I"$pml" -DPML_BFO=1 -DBFO_FLUSH_SECONDS=1 -DBFO_DRAIN_LOOK_MS=0 -DBFO_TURN_LEAST=BFO_TURN_BYTES -Dpthread_mutex_lock=fuzz_mutex_lock -Dnanosleep=fuzz_nanosleep -Dopal_output=fuzz_output -Dompi_errhandler_invoke=fuzz_errhandler -Dopal_progress=fuzz_progress
         -Dopal_progress_register=fuzz_progress_register -Dopal_progress_register_lp=fuzz_progress_register_lp -Dopal_progress_unregister=fuzz_progress_unregister)
     libraries=() floor=2500
     ;;

@@ -7,7 +7,7 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 from=$BFO_SRCDIR/tests/fuzz pml=${BFO_PML:-$BFO_SRCDIR/pml_bfo} program=$BFO_BUILDDIR/tests/fuzz/$1
 flags=(-std=gnu11 -Werror=implicit-function-declaration -mcx16 -g -O1 -fno-strict-aliasing -fsanitize=address -fno-omit-frame-pointer -DPML_BFO=1 -DBFO_FLUSH_SECONDS=1
-    -DBFO_DEVICE_MEMORY=1 -DBFO_DRAIN_LOOK_MS=0 -I"$from" -I"$from"/shadow -I"$BFO_SRCDIR"/include -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat -I"$pml"
+    -DBFO_DEVICE_MEMORY=1 -DBFO_DRAIN_LOOK_MS=0 -DBFO_TURN_LEAST=BFO_TURN_BYTES -I"$from" -I"$from"/shadow -I"$BFO_SRCDIR"/include -I"$BFO_BUILDDIR"/include -I"$BFO_SRCDIR"/include/compat -I"$pml"
     -Dnanosleep=fuzz_nanosleep -Dopal_output=fuzz_output -Dompi_errhandler_invoke=fuzz_errhandler
     -Dopal_progress=fuzz_progress -Dopal_progress_register=fuzz_progress_register -Dopal_progress_register_lp=fuzz_progress_register_lp
     -Dopal_progress_unregister=fuzz_progress_unregister -Dopal_convertor_prepare_for_send=world_prepare_for_send

@@ -71,11 +71,11 @@ note "no packet while both ranks are outside MPI, after $try s"
 
 # The queue pair of control messages fails with the first request and cannot be made usable again: a rail is lost, and service does not
 # spin on receives that are flushed as soon as they are posted.
-printf 'fatal rail=sr1 op=send payload=0:32\nenomem rail=sr1 op=qp_rtr nth=3-\n' >"$TEST_TMP/plan"
+printf 'fatal rail=sr0 op=send payload=0:32\nenomem rail=sr0 op=qp_rtr nth=3-\n' >"$TEST_TMP/plan"
 BTL_ARGS=(--mca pml bfo --mca btl openib,self --mca btl_openib_verbose 1 --mca btl_openib_blocking_progress 1000)
 on_rails "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 --mca btl_openib_connect_timeout 1 "$IDLE" wait 0.3 || { show_log; fail "no control messages"; }
 used=$(sed -n 's/^processor_ms \([0-9.]*\).*/\1/p' "$TEST_TMP/log")
-grep -B2 'fatal rail=sr1' "$REPORT" | grep -q '"done": [1-9]' || { show_log; fail "the queue pair of control messages did not fail"; }
+grep -B2 'fatal rail=sr0' "$REPORT" | grep -q '"done": [1-9]' || { show_log; fail "the queue pair of control messages did not fail"; }
 is_asleep "waiting with a broken control queue pair"
 note "waiting 900 ms with a broken control queue pair costs $used ms"
 

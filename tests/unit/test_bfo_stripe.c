@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Striping: shares follow the weights, whatever the sizes. DESIGN.txt section 14.5.
+ * Striping: shares follow the weights, whatever the sizes; turns of first fragments. DESIGN.txt section 14.5.
  */
 #include "bfo_config.h"
 
@@ -214,6 +214,95 @@ static void who_works_alone_is_not_judged(void **state)
     assert_int_equal(0, s.slow);
 }
 
+/* Counts the messages of `bytes` that follow each other over one rail of `mask`; the next goes over the rail `next`. */
+static unsigned messages_of_a_turn(uint16_t *turn, unsigned mask, size_t bytes, unsigned rail, unsigned next)
+{
+    unsigned n = 0, last;
+
+    while (rail == (last = bfo_turn_next(turn, mask, bytes))) {
+        assert_true(++n < BFO_TURN_BYTES);
+    }
+    assert_int_equal(next, last);
+    return n;
+}
+
+static void short_messages_follow_each_other_over_one_rail(void **state)
+{
+    uint16_t turn = 0;
+
+    assert_int_equal(128, messages_of_a_turn(&turn, 3, 0, 0, 1));
+    assert_int_equal(127, messages_of_a_turn(&turn, 3, 0, 1, 0)); /* the first was counted before */
+    turn = 0;
+    assert_int_equal(64, messages_of_a_turn(&turn, 0xff, 64, 0, 1));
+    assert_int_equal(8, messages_of_a_turn(&(uint16_t){0}, 3, 1024, 0, 1));
+}
+
+/* Whatever their size is, even far above a turn: nothing goes over one rail twice. */
+static void peers_begin_with_all_rails(void **state)
+{
+    for (uint32_t own = 0; own < 64; ++own) {
+        unsigned begin[BFO_STRIPE_MAX] = {0};
+
+        for (uint32_t peer = 0; peer < 64; ++peer) {
+            const uint16_t first = bfo_turn_first(own, peer, 4);
+
+            assert_int_equal(first, bfo_turn_first(peer, own, 4));
+            assert_int_equal(0, first % BFO_TURN_BYTES);
+            ++begin[first >> BFO_TURN_SHIFT];
+        }
+        for (unsigned r = 0; r < 4; ++r) {
+            assert_in_range(begin[r], 14, 18);
+        }
+        assert_int_not_equal(bfo_turn_first(own, own + 1, 2), bfo_turn_first(own + 1, own + 2, 2));
+    }
+    assert_int_equal(UINT32_MAX % 3 << BFO_TURN_SHIFT, bfo_turn_first(UINT32_MAX, UINT32_MAX, 3));
+}
+
+static void long_messages_change_the_rail(void **state)
+{
+    const size_t bytes[] = {BFO_TURN_BYTES - BFO_TURN_LEAST, BFO_TURN_BYTES, 60000, (size_t) 1 << 32, (size_t) 7 << 40};
+
+    for (unsigned i = 0; i < sizeof(bytes) / sizeof(bytes[0]); ++i) {
+        uint16_t turn = 0;
+
+        for (unsigned n = 0; n < 64; ++n) {
+            assert_int_equal(n % 8, bfo_turn_next(&turn, 0xff, bytes[i]));
+        }
+        for (unsigned n = 0; n < 64; ++n) {
+            assert_int_equal(n % 3 + 1, bfo_turn_next(&turn, 0xe, bytes[i])); /* rails are missing on both sides */
+        }
+    }
+}
+
+static void a_lost_rail_hands_its_turn_on(void **state)
+{
+    uint16_t turn = 0;
+
+    assert_int_equal(0, bfo_turn_next(&turn, 7, 4000));
+    assert_int_equal(1, bfo_turn_next(&turn, 6, 4000)); /* a whole turn begins: */
+    assert_int_equal(1, bfo_turn_next(&turn, 6, 4000));
+    assert_int_equal(1, bfo_turn_next(&turn, 6, 0));
+    assert_int_equal(2, bfo_turn_next(&turn, 6, 0));
+    assert_int_equal(0, bfo_turn_next(&turn, 3, 0));
+}
+
+static void turns_of_mixed_messages_are_equal(void **state)
+{
+    size_t bytes[3] = {0}, all = 0;
+    unsigned seed = 4711;
+    uint16_t turn = 0;
+
+    for (int i = 0; i < 100000; ++i) {
+        const size_t n = (size_t) rand_r(&seed) % 4096;
+
+        bytes[bfo_turn_next(&turn, 7, n)] += n;
+        all += n;
+    }
+    for (unsigned r = 0; r < 3; ++r) {
+        assert_in_range(bytes[r] * 1000 / all, 330, 336);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +315,11 @@ int main(void)
         cmocka_unit_test(a_rail_of_a_tenth_costs_a_tenth),
         cmocka_unit_test(a_silent_rail_is_slow),
         cmocka_unit_test(who_works_alone_is_not_judged),
+        cmocka_unit_test(short_messages_follow_each_other_over_one_rail),
+        cmocka_unit_test(peers_begin_with_all_rails),
+        cmocka_unit_test(long_messages_change_the_rail),
+        cmocka_unit_test(a_lost_rail_hands_its_turn_on),
+        cmocka_unit_test(turns_of_mixed_messages_are_equal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,11 @@ unsigned world_plan_of(const char *name)
     world_broken("plan.def has no %s", name);
 }
 
+unsigned world_turn_least(void)
+{
+    return PLAN_OF(turn);
+}
+
 unsigned world_hash(unsigned n, unsigned a, unsigned b, unsigned c, unsigned d)
 {
     uint64_t h = world_seed ^ UINT64_C(0x51ed270b35ae2f1d);

@@ -20,7 +20,7 @@ build() {
     mkdir -p "$into"
     {
         echo "CFLAGS = $flags -I$from"
-        echo "IMAGE = -D_GNU_SOURCE -include $from/image.h -fvisibility=hidden -DPML_BFO=1 -DBFO_BTL_FAILOVER=1 -DBFO_ASSERTIONS=1 -DBFO_FLUSH_SECONDS=1000000 -I$BFO_SRCDIR/tests/fuzz/shadow -I$BFO_SRCDIR/include -I$BFO_BUILDDIR/include -I$BFO_SRCDIR/include/compat -I$pml -I$btl"
+        echo "IMAGE = -D_GNU_SOURCE -include $from/image.h -fvisibility=hidden -DPML_BFO=1 -DBFO_BTL_FAILOVER=1 -DBFO_ASSERTIONS=1 -DBFO_FLUSH_SECONDS=1000000 '-DBFO_TURN_LEAST=world_turn_least()' -I$BFO_SRCDIR/tests/fuzz/shadow -I$BFO_SRCDIR/include -I$BFO_BUILDDIR/include -I$BFO_SRCDIR/include/compat -I$pml -I$btl"
         [ -z "$covers" ] || echo "IMAGE += -DWORLD_COVERAGE=1"
         for f in $covers; do
             echo "$(basename "$f" .c).o: CFLAGS += --coverage"

@@ -94,6 +94,7 @@ ssize_t world_getrandom(void *buffer, size_t size, unsigned flags);
 
 /* What this run asks of the processes (plan.def). */
 unsigned world_plan_of(const char *name);
+unsigned world_turn_least(void);
 /* A number below n that depends on the run's seed and the four numbers alone. */
 unsigned world_hash(unsigned n, unsigned a, unsigned b, unsigned c, unsigned d);
 /* See world.h. */

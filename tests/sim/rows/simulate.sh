@@ -9,7 +9,7 @@ dir=$1
 from=$BFO_SRCDIR/tests/sim/rows fuzz=$BFO_SRCDIR/tests/fuzz pml=$BFO_SRCDIR/pml_bfo btl=$BFO_SRCDIR/btl_openib_failover
 rm -rf "$dir/met" "$dir/raised"
 mkdir -p "$dir/met" "$dir/raised" "$dir/objects" || fail "cannot write to $dir"
-flags=(-std=gnu11 -g -O1 -fno-strict-aliasing -mcx16 -DPML_BFO=1 -DBFO_COUNT_ROWS=1 -I"$fuzz/shadow" -I"$BFO_SRCDIR/include" -I"$BFO_BUILDDIR/include"
+flags=(-std=gnu11 -g -O1 -fno-strict-aliasing -mcx16 -DPML_BFO=1 -DBFO_COUNT_ROWS=1 -DBFO_TURN_LEAST=BFO_TURN_BYTES -I"$fuzz/shadow" -I"$BFO_SRCDIR/include" -I"$BFO_BUILDDIR/include"
     -I"$BFO_SRCDIR/include/compat" -I"$pml" -I"$btl" -Dopal_output=fuzz_output -Dopal_progress=fuzz_progress
     -Dopal_progress_register=fuzz_progress_register -Dopal_progress_register_lp=fuzz_progress_register_lp -Dopal_progress_unregister=fuzz_progress_register ${BFO_WORLD_CFLAGS:-})
 compile() { # compile SOURCE...: an object for each source, two at a time
