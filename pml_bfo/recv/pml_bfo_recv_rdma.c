@@ -250,6 +250,7 @@ static inline void take_offer(bfo_recv_t *req, bfo_peer_t *peer, uint8_t offered
     bfo_frag_t *rget = req->rget;
 
     rget->offered = offered;
+    rget->named = 0 != h->rails;
     rget->remote = h->src_ptr;
     rget->peer_frag = h->frag_id;
     if (0 == peer->handle_size) {
@@ -303,7 +304,7 @@ static inline __attribute__((always_inline)) void read_finish(bfo_recv_t *req)
     bfo_hdr_pack_match(&message, 0, 0, (uint16_t) BFO_OMPI_CTX_OF(base->req_comm), base->req_ompi.req_status.MPI_SOURCE,
                        base->req_ompi.req_status.MPI_TAG, req->match_seq);
     bfo_hdr_pack_fin(&fin, bfo_se_epoch(req->m.se), 0, req->rget->peer_frag, req->length, &message);
-    if (1 < peer->n_rails && peer->failover) { /* otherwise there is nothing to share, or no counter */
+    if ((req->rget->named || 1 < peer->n_rails) && peer->failover) { /* otherwise both sides have one rail, or there is no counter */
         name_shares(&fin, req, peer);
     }
     if (bfo_unlikely(OMPI_SUCCESS != bfo_fin_send(peer, &fin))) {

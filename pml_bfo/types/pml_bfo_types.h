@@ -303,6 +303,7 @@ typedef struct bfo_frag_t {
     uint8_t kind; /* BFO_FRAG_* */
     uint8_t rail;
     uint8_t offered; /* READ side of an RGET: rails over which the sender's buffer may be read */
+    bool named;      /* READ side of an RGET: the sender has named rails, because it has several */
     uint16_t epoch;
     uint16_t gen;    /* WRITE: of the rail, when its PUT arrived */
     uint64_t offset; /* in the packed message */

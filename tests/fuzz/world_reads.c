@@ -153,6 +153,22 @@ static void one_rail_needs_no_name(void)
     must(SHORT == theirs->size && 0 == theirs->share[0], "the FIN of a READ over the only rail is wrong");
 }
 
+/* A sender with two rails has to learn which of them was used by a process that uses one. */
+static void only_rail_is_named_to_a_sender_with_two(void)
+{
+    const bfo_fin_hdr_t *fin;
+    bfo_peer_t *peer;
+
+    bfo_params.max_rails = 1;
+    peer = life_begins();
+    (void) recv_begins(SHORT);
+    offer_comes(0, SHORT, 3, WORLD_HANDLE);
+    must(1 == peer->n_rails && 1 == reads(), "the message is not read");
+    world_complete(0, OPAL_SUCCESS);
+    fin = world_posted_message((unsigned) world_find(BFO_MSG_FIN));
+    must(SHORT == fin->size && UINT8_MAX == fin->share[0], "the sender does not learn which rail was used");
+}
+
 /* ---- receiver --------------------------------------------------------------------------------------- */
 
 static void long_message_is_read_over_all_rails(void)
@@ -373,6 +389,7 @@ static const world_case_t cases[] = {
     {"offer_names_only_rails_in_use", offer_names_only_rails_in_use},
     {"sender_counts_what_was_read", sender_counts_what_was_read},
     {"one_rail_needs_no_name", one_rail_needs_no_name},
+    {"only_rail_is_named_to_a_sender_with_two", only_rail_is_named_to_a_sender_with_two},
     {"long_message_is_read_over_all_rails", long_message_is_read_over_all_rails},
     {"short_message_is_read_over_one_rail", short_message_is_read_over_one_rail},
     {"drained_rail_reads_nothing", drained_rail_reads_nothing},

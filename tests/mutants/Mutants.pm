@@ -190,6 +190,8 @@ our @all = (
       from => 'req->rget->handle + handle_at(frag->peer, req->rget->offered, rail)', to => 'req->rget->handle', test => 'tests/fuzz/test_world_reads.sh' },
     { name => 'only-rail-is-not-counted', what => 'bytes that a peer with one rail reads are counted by the shares that it does not name', file => $schedule,
       from => 'bfo_likely(1 == peer->n_rails)', to => '0 == peer->n_rails', test => 'tests/fuzz/test_world_reads.sh' },
+    { name => 'only-rail-is-not-named', what => 'a process with one rail does not tell a sender with several which rail it used', file => $rdma,
+      from => '(req->rget->named || 1 < peer->n_rails)', to => '1 < peer->n_rails', test => 'tests/fuzz/test_world_reads.sh' },
     { name => 'read-trusts-handle-sizes', what => 'handles of a size that the header was not checked for are read from it', file => $rdma,
       from => 'return peer->handle_size == bfo_handle_size(in->btl) && BFO', to => 'return BFO', test => 'tests/fuzz/test_world_reads.sh' },
     { name => 'read-by-drained-rail', what => 'a message is read over a rail that stands out', file => $rdma,
