@@ -15,7 +15,7 @@
 #include "rails/pml_bfo_rails.h"
 #include "ends/pml_bfo_recv_complete.h"
 #include "arrivals/pml_bfo_recv_dispatch.h"
-#include "ends/pml_bfo_recv_got.h"
+#include "ends/pml_bfo_recv_unexpected.h"
 #include "arrivals/pml_bfo_recv_orphan.h"
 #include "recv/pml_bfo_recv_place.h"
 #include "recv/pml_bfo_recv_rdma.h"
@@ -32,40 +32,41 @@ static BFO_COLD void deliver_held(bfo_comm_t *bc, bfo_lane_t *lane)
 {
     ompi_communicator_t *comm = NULL;
     mca_btl_base_segment_t segment;
-    bfo_got_frag_t *g;
-    bfo_want_t *want;
-    bfo_got_t *got;
+    bfo_unexpected_frag_t *g;
+    bfo_posted_t *posted;
+    bfo_unexpected_t *unexpected;
     bfo_in_t in;
 
     for (;;) {
         bfo_lock(&bc->lock);
-        got = bfo_lane_next_held(&lane->match);
-        if (NULL != got && bfo_unlikely(0 != (lane->match.n_open & BFO_LANE_REVOKED))
-            && bfo.refuses(bc, lane, (const bfo_hdr_t *) bfo_container(got, bfo_got_frag_t, got)->data)) {
-            bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
+        unexpected = bfo_lane_next_held(&lane->match);
+        if (NULL != unexpected && bfo_unlikely(0 != (lane->match.n_open & BFO_LANE_REVOKED))
+            && bfo.refuses(bc, lane, (const bfo_hdr_t *) bfo_container(unexpected, bfo_unexpected_frag_t, unexpected)->data)) {
+            bfo_unexpected_free(bfo_container(unexpected, bfo_unexpected_frag_t, unexpected));
             continue;
         }
-        BFO_ASSERT(NULL == got || bfo_container(got, bfo_got_frag_t, got)->peer == lane->peer); /* hold_early() kept it for this lane */
-        want = NULL == got ? NULL : bfo_match_arrive(&bc->match, &lane->match, got->by_key.src, got->by_key.tag);
-        if (NULL != got && NULL == want) {
-            bfo_match_store(&bc->match, &lane->match, got);
+        BFO_ASSERT(NULL == unexpected
+                   || bfo_container(unexpected, bfo_unexpected_frag_t, unexpected)->peer == lane->peer); /* hold_early() kept it for this lane */
+        posted = NULL == unexpected ? NULL : bfo_match_arrive(&bc->match, &lane->match, unexpected->by_key.src, unexpected->by_key.tag);
+        if (NULL != unexpected && NULL == posted) {
+            bfo_match_store(&bc->match, &lane->match, unexpected);
         }
-        g = NULL == want ? NULL : bfo_container(got, bfo_got_frag_t, got);
+        g = NULL == posted ? NULL : bfo_container(unexpected, bfo_unexpected_frag_t, unexpected);
         if (NULL != g && BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
-            bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
+            bfo_recv_hold_back(bfo_container(posted, bfo_recv_t, posted), lane);
         }
-        if (NULL != want && NULL == comm) {
+        if (NULL != posted && NULL == comm) {
             comm = bc->comm; /* the receive has a reference */
             OBJ_RETAIN(comm);
         }
         bfo_unlock(&bc->lock);
-        if (NULL == got) {
+        if (NULL == unexpected) {
             break;
         }
         if (NULL != g) {
-            in = bfo_got_in(g, &segment);
-            bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, &in);
-            bfo_got_free(g);
+            in = bfo_unexpected_in(g, &segment);
+            bfo_recv_begin(bfo_container(posted, bfo_recv_t, posted), lane, &in);
+            bfo_unexpected_free(g);
         }
     }
     if (NULL != comm) {
@@ -100,7 +101,7 @@ static BFO_COLD void orphan_arrived(const bfo_in_t *in, bfo_peer_t *from)
 /* Holds an out-of-order message; nothing is kept from a declared peer. Locks: the communicator's held on entry, released here. */
 static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, uint32_t seq, bfo_peer_t *from)
 {
-    bfo_got_frag_t *g = NULL;
+    bfo_unexpected_frag_t *g = NULL;
     const bool is_ended = 0 != (lane->match.n_open & BFO_LANE_ENDED);
     bool is_held;
 
@@ -111,9 +112,9 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     }
     is_held = bfo_lane_is_held(&lane->match, seq);
     if (!is_held && !is_ended) {
-        g = bfo_got_keep(in, lane->peer);
+        g = bfo_unexpected_keep(in, lane->peer);
         if (NULL != g) {
-            bfo_lane_hold(&lane->match, &g->got);
+            bfo_lane_hold(&lane->match, &g->unexpected);
         }
     }
     bfo_unlock(&bc->lock);
@@ -122,7 +123,7 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
     } else if (is_held) {
         bfo_stat_drop(BFO_STAT_DUPLICATE);
     } else if (NULL == g) {
-        bfo_got_has_no_memory(lane->peer, NULL);
+        bfo_unexpected_has_no_memory(lane->peer, NULL);
     } else {
         bfo_stat_add(BFO_STAT_EARLY, 1);
     }
@@ -131,35 +132,35 @@ static BFO_COLD void hold_early(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t
 /* Keeps a message without a receive. Locks: the communicator's held on entry, released here. */
 static inline __attribute__((always_inline)) void keep_unwanted(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in)
 {
-    bfo_got_frag_t *g = bfo_got_keep(in, lane->peer);
+    bfo_unexpected_frag_t *g = bfo_unexpected_keep(in, lane->peer);
 
     if (NULL != g) {
-        bfo_match_store(&bc->match, &lane->match, &g->got);
+        bfo_match_store(&bc->match, &lane->match, &g->unexpected);
     }
     bfo_unlock(&bc->lock);
     bfo_stat_add(BFO_STAT_UNEXPECTED, 1);
     if (NULL == g) {
-        bfo_got_has_no_memory(lane->peer, NULL);
+        bfo_unexpected_has_no_memory(lane->peer, NULL);
     }
 }
 
 /* Takes the next message of its source while later ones wait for it. Locks: the communicator's held on entry, released here. A receive
  * that ends may release the last reference to the communicator. */
-static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, bfo_want_t *want)
+static BFO_COLD void arrived_in_front(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_in_t *in, bfo_posted_t *posted)
 {
     ompi_communicator_t *comm = bc->comm;
 
-    if (NULL == want) {
+    if (NULL == posted) {
         keep_unwanted(bc, lane, in);
         deliver_held(bc, lane);
         return;
     }
     OBJ_RETAIN(comm); /* the receive has a reference, and now only this thread has the receive */
     if (BFO_MSG_MATCH != ((const bfo_hdr_t *) in->segments[0].seg_addr.pval)->common.type) {
-        bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
+        bfo_recv_hold_back(bfo_container(posted, bfo_recv_t, posted), lane);
     }
     bfo_unlock(&bc->lock);
-    bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, in);
+    bfo_recv_begin(bfo_container(posted, bfo_recv_t, posted), lane, in);
     deliver_held(bc, lane);
     OBJ_RELEASE(comm);
 }
@@ -175,7 +176,7 @@ static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *
     } else if (__atomic_load_n(&bc->gone, __ATOMIC_ACQUIRE)) {
         orphan_arrived(in, from);
     } else {
-        bfo_got_has_no_memory(from, h);
+        bfo_unexpected_has_no_memory(from, h);
     }
 }
 
@@ -215,7 +216,7 @@ inline __attribute__((always_inline)) void bfo_recv_act_match_first(void *reques
     bfo_peer_t *from = ((const first_t *) arg)->from;
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
     bfo_lane_t *lane;
-    bfo_want_t *want;
+    bfo_posted_t *posted;
     bfo_seq_verdict_t verdict;
 
     if (bfo_unlikely((uint32_t) h->src >= bc->size) || bfo_unlikely(NULL == (lane = bfo_lane(bc, (uint32_t) h->src)))
@@ -230,17 +231,17 @@ inline __attribute__((always_inline)) void bfo_recv_act_match_first(void *reques
     if (bfo_unlikely(BFO_SEQ_NEXT != verdict) && odd_verdict(bc, lane, in, from, verdict)) {
         return;
     }
-    want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
+    posted = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
     if (bfo_unlikely(0 != lane->match.n_early)) {
-        arrived_in_front(bc, lane, in, want);
+        arrived_in_front(bc, lane, in, posted);
         return;
     }
-    if (bfo_likely(NULL != want)) {
+    if (bfo_likely(NULL != posted)) {
         if (BFO_MSG_MATCH != h->type) {
-            bfo_recv_hold_back(bfo_container(want, bfo_recv_t, want), lane);
+            bfo_recv_hold_back(bfo_container(posted, bfo_recv_t, posted), lane);
         }
         bfo_unlock(&bc->lock);
-        bfo_recv_begin(bfo_container(want, bfo_recv_t, want), lane, in);
+        bfo_recv_begin(bfo_container(posted, bfo_recv_t, posted), lane, in);
     } else {
         keep_unwanted(bc, lane, in);
     }
@@ -319,7 +320,7 @@ static void on_match(BFO_ARRIVAL_ARGS)
     bfo_lane_t *lane = NULL;
     bfo_seq_verdict_t verdict;
     ompi_proc_t *from;
-    bfo_want_t *want;
+    bfo_posted_t *posted;
     bfo_comm_t *bc;
 
     __builtin_prefetch((const char *) h + length / 2);
@@ -346,13 +347,13 @@ static void on_match(BFO_ARRIVAL_ARGS)
     verdict = bfo_lane_admit(&lane->match, h->seq);
     BFO_ASSERT(BFO_SEQ_NEXT == verdict);
     BFO_RECV_ROW(BFO_SE(BFO_RECV_NONE, 0), RTS_FIRST);
-    want = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
-    if (bfo_likely(NULL != want)) {
+    posted = bfo_match_arrive(&bc->match, &lane->match, h->src, h->tag);
+    if (bfo_likely(NULL != posted)) {
         bfo_unlock(&bc->lock);
         if (bfo_likely(1 == des->des_segment_count)) {
-            bfo_recv_begin_match(bfo_container(want, bfo_recv_t, want), lane, h, length);
+            bfo_recv_begin_match(bfo_container(posted, bfo_recv_t, posted), lane, h, length);
         } else {
-            begin_pieces(btl, des, lane, bfo_container(want, bfo_recv_t, want));
+            begin_pieces(btl, des, lane, bfo_container(posted, bfo_recv_t, posted));
         }
     } else {
         unwanted_match_arrived(btl, des, bc, lane);

@@ -14,6 +14,6 @@ bfo_comm_t *bfo_orphan_keep(const bfo_in_t *in, bfo_peer_t *from) BFO_COLD;
 /* Gives the kept fragments of a new communicator to `deliver`. */
 void bfo_orphans_adopt(bfo_comm_t *bc, void (*deliver)(bfo_comm_t *bc, const bfo_in_t *in, bfo_peer_t *from));
 /* There is no memory for a first fragment. Its sequence then has a hole, so the peer is declared. */
-void bfo_got_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h) BFO_COLD;
+void bfo_unexpected_has_no_memory(bfo_peer_t *peer, const bfo_match_hdr_t *h) BFO_COLD;
 
 #endif /* PML_BFO_RECV_ORPHAN_H */

@@ -21,7 +21,7 @@
 #include "door/pml_bfo_recv_api.h"
 #include "ends/pml_bfo_recv_complete.h"
 #include "arrivals/pml_bfo_recv_dispatch.h"
-#include "ends/pml_bfo_recv_got.h"
+#include "ends/pml_bfo_recv_unexpected.h"
 #include "arrivals/pml_bfo_recv_orphan.h"
 #include "door/pml_bfo_recv_probe.h"
 #include "ulfm/pml_bfo_revoke.h"
@@ -58,7 +58,7 @@ static void frag_construct(bfo_frag_t *frag)
 
 OBJ_CLASS_INSTANCE(bfo_frag_t, opal_free_list_item_t, frag_construct, NULL);
 OBJ_CLASS_INSTANCE(bfo_regs_t, opal_free_list_item_t, NULL, NULL);
-OBJ_CLASS_INSTANCE(bfo_got_frag_t, opal_free_list_item_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(bfo_unexpected_frag_t, opal_free_list_item_t, NULL, NULL);
 OBJ_CLASS_INSTANCE(bfo_ctl_t, opal_free_list_item_t, NULL, NULL);
 
 /* ---- set-up ---------------------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static int lists_init(void)
         rc = list_init(&bfo.regs_list, sizeof(bfo_regs_t), OBJ_CLASS(bfo_regs_t), -1);
     }
     if (OMPI_SUCCESS == rc) {
-        rc = list_init(&bfo.got_list, sizeof(bfo_got_frag_t) + bfo_params.unexpected_limit, OBJ_CLASS(bfo_got_frag_t), -1);
+        rc = list_init(&bfo.got_list, sizeof(bfo_unexpected_frag_t) + bfo_params.unexpected_limit, OBJ_CLASS(bfo_unexpected_frag_t), -1);
     }
     if (OMPI_SUCCESS == rc) {
         rc = list_init(&bfo.ctl_list, sizeof(bfo_ctl_t), OBJ_CLASS(bfo_ctl_t), -1);
@@ -200,10 +200,10 @@ void bfo_module_finalize(void)
     bfo_drain_close();
     bfo_failover_wait_fini();
     while (!bfo_link_is_empty(&bfo.orphans)) {
-        bfo_got_frag_t *g = bfo_container(bfo.orphans.next, bfo_got_frag_t, link);
+        bfo_unexpected_frag_t *g = bfo_container(bfo.orphans.next, bfo_unexpected_frag_t, link);
 
         bfo_link_remove(&g->link);
-        bfo_got_free(g);
+        bfo_unexpected_free(g);
     }
     while (!bfo_link_is_empty(&bfo.held_fins)) {
         bfo_ctl_t *held = bfo_container(bfo.held_fins.next, bfo_ctl_t, work.link);
@@ -347,13 +347,13 @@ static void lane_end(bfo_lane_t *lane, uint32_t ctx)
     int rc;
 
     if (!bfo_link_is_empty(&lane->match.early)) {
-        lane->match.next_recv = bfo_container(lane->match.early.prev, bfo_got_t, by_lane)->seq + 1;
+        lane->match.next_recv = bfo_container(lane->match.early.prev, bfo_unexpected_t, by_lane)->seq + 1;
     }
     while (!bfo_link_is_empty(&lane->match.early)) {
-        bfo_got_t *got = bfo_container(lane->match.early.next, bfo_got_t, by_lane);
+        bfo_unexpected_t *unexpected = bfo_container(lane->match.early.next, bfo_unexpected_t, by_lane);
 
-        bfo_link_remove(&got->by_lane);
-        bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
+        bfo_link_remove(&unexpected->by_lane);
+        bfo_unexpected_free(bfo_container(unexpected, bfo_unexpected_frag_t, unexpected));
     }
     BFO_LOCK(&bfo.lock);
     rc = bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv);
@@ -382,15 +382,15 @@ static void comm_end(bfo_comm_t *bc)
 int bfo_del_comm(ompi_communicator_t *comm)
 {
     bfo_comm_t *bc = bfo_comm_of(comm);
-    bfo_got_t *got;
+    bfo_unexpected_t *unexpected;
 
     if (NULL == bc) {
         return OMPI_SUCCESS;
     }
     comm_end(bc);
-    while (NULL != (got = bfo_match_some(&bc->match))) {
-        bfo_match_take(&bc->match, got);
-        bfo_got_free(bfo_container(got, bfo_got_frag_t, got));
+    while (NULL != (unexpected = bfo_match_some(&bc->match))) {
+        bfo_match_take(&bc->match, unexpected);
+        bfo_unexpected_free(bfo_container(unexpected, bfo_unexpected_frag_t, unexpected));
     }
     for (uint32_t rank = 0; rank < bc->size; ++rank) {
         if (NULL != bc->lanes[rank]) {

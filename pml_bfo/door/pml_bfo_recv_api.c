@@ -11,7 +11,7 @@
 #include "rails/pml_bfo_rails.h"
 #include "door/pml_bfo_recv_api.h"
 #include "ends/pml_bfo_recv_complete.h"
-#include "ends/pml_bfo_recv_got.h"
+#include "ends/pml_bfo_recv_unexpected.h"
 #include "recv/pml_bfo_recv_place.h"
 #include "types/pml_bfo_ulfm.h"
 
@@ -28,7 +28,7 @@ static inline void recv_init(bfo_recv_t *req, void *buf, size_t count, ompi_data
 
 bfo_recv_t *bfo_recv_new(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm, bool persistent)
 {
-    bfo_recv_t *req = bfo_spare_take(BFO_SPARE_RECV);
+    bfo_recv_t *req = bfo_cache_take(BFO_CACHE_RECV);
 
     if (NULL != req) {
         recv_init(req, buf, count, datatype, src, tag, comm, persistent);
@@ -70,27 +70,27 @@ void bfo_recv_activate(bfo_recv_t *req)
 }
 
 /* Begins a receive with an unexpected message. */
-static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_got_t *got)
+static void recv_begin_got(bfo_recv_t *req, bfo_comm_t *bc, bfo_unexpected_t *unexpected)
 {
-    bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
+    bfo_unexpected_frag_t *g = bfo_container(unexpected, bfo_unexpected_frag_t, unexpected);
     const mca_btl_base_segment_t segment = {.seg_addr.pval = g->data, .seg_len = g->length};
     const bfo_in_t in = {g->btl, &segment, 1, g->length};
 
     if (BFO_MSG_MATCH == ((const bfo_hdr_t *) g->data)->common.type) {
-        bfo_recv_begin_match(req, bc->lanes[got->by_key.src], (const bfo_match_hdr_t *) g->data, g->length);
+        bfo_recv_begin_match(req, bc->lanes[unexpected->by_key.src], (const bfo_match_hdr_t *) g->data, g->length);
     } else {
-        bfo_recv_begin(req, bc->lanes[got->by_key.src], &in);
+        bfo_recv_begin(req, bc->lanes[unexpected->by_key.src], &in);
     }
-    bfo_got_free(g);
+    bfo_unexpected_free(g);
 }
 
 /* Locks: the communicator's held. */
-static inline void hold_back(bfo_recv_t *req, bfo_comm_t *bc, const bfo_got_t *got)
+static inline void hold_back(bfo_recv_t *req, bfo_comm_t *bc, const bfo_unexpected_t *unexpected)
 {
-    const bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
+    const bfo_unexpected_frag_t *g = bfo_container(unexpected, bfo_unexpected_frag_t, unexpected);
 
     if (BFO_MSG_MATCH != ((const bfo_hdr_t *) g->data)->common.type) {
-        bfo_recv_hold_back(req, bc->lanes[got->by_key.src]);
+        bfo_recv_hold_back(req, bc->lanes[unexpected->by_key.src]);
     }
 }
 
@@ -99,7 +99,7 @@ static int recv_start(bfo_recv_t *req)
     const mca_pml_base_request_t *base = &req->req_recv.req_base;
     bfo_comm_t *bc = bfo_comm_of(base->req_comm);
     bfo_lane_t *lane = NULL;
-    bfo_got_t *got;
+    bfo_unexpected_t *unexpected;
 
     bfo_recv_activate(req);
     if (BFO_ANY_SOURCE != base->req_peer) {
@@ -110,19 +110,19 @@ static int recv_start(bfo_recv_t *req)
         }
         req->lane = lane;
     }
-    req->want.key.src = base->req_peer;
-    req->want.key.tag = base->req_tag;
+    req->posted.key.src = base->req_peer;
+    req->posted.key.tag = base->req_tag;
     bfo_lock(&bc->lock);
-    got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, base->req_peer, base->req_tag);
-    if (NULL != got) {
-        bfo_match_take(&bc->match, got);
-        hold_back(req, bc, got);
+    unexpected = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, base->req_peer, base->req_tag);
+    if (NULL != unexpected) {
+        bfo_match_take(&bc->match, unexpected);
+        hold_back(req, bc, unexpected);
     } else {
-        bfo_match_post(&bc->match, NULL == lane ? NULL : &lane->match, &req->want);
+        bfo_match_post(&bc->match, NULL == lane ? NULL : &lane->match, &req->posted);
     }
     bfo_unlock(&bc->lock);
-    if (NULL != got) {
-        recv_begin_got(req, bc, got);
+    if (NULL != unexpected) {
+        recv_begin_got(req, bc, unexpected);
     } else if (bfo_unlikely(NULL == lane ? bc->is_deserted : lane->peer->declared)) {
         bfo_recv_fail(req, bfo_lost_error());
     }
@@ -206,21 +206,21 @@ int bfo_recv_restart(ompi_request_t *request)
 
 static int mrecv_start(bfo_recv_t *req, ompi_message_t **message)
 {
-    bfo_got_frag_t *g = (*message)->req_ptr;
+    bfo_unexpected_frag_t *g = (*message)->req_ptr;
     bfo_comm_t *bc = bfo_comm_of((*message)->comm);
 
     bfo_recv_activate(req);
-    req->req_recv.req_base.req_peer = g->got.by_key.src;
-    req->req_recv.req_base.req_tag = g->got.by_key.tag;
-    req->want.key.src = g->got.by_key.src;
-    req->want.key.tag = g->got.by_key.tag;
-    bfo_link_init(&req->want.key.link);
+    req->req_recv.req_base.req_peer = g->unexpected.by_key.src;
+    req->req_recv.req_base.req_tag = g->unexpected.by_key.tag;
+    req->posted.key.src = g->unexpected.by_key.src;
+    req->posted.key.tag = g->unexpected.by_key.tag;
+    bfo_link_init(&req->posted.key.link);
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
     bfo_lock(&bc->lock);
-    hold_back(req, bc, &g->got);
+    hold_back(req, bc, &g->unexpected);
     bfo_unlock(&bc->lock);
-    recv_begin_got(req, bc, &g->got);
+    recv_begin_got(req, bc, &g->unexpected);
     return OMPI_SUCCESS;
 }
 

@@ -13,31 +13,31 @@
 #include "ompi/message/message.h"
 #include "opal/runtime/opal_progress.h"
 
-static void status_of(const bfo_got_frag_t *g, ompi_status_public_t *status)
+static void status_of(const bfo_unexpected_frag_t *g, ompi_status_public_t *status)
 {
     const bfo_hdr_t *h = (const bfo_hdr_t *) g->data;
 
     if (MPI_STATUS_IGNORE == status) {
         return;
     }
-    status->MPI_SOURCE = g->got.by_key.src;
-    status->MPI_TAG = g->got.by_key.tag;
+    status->MPI_SOURCE = g->unexpected.by_key.src;
+    status->MPI_TAG = g->unexpected.by_key.tag;
     status->_cancelled = 0;
     status->_ucount = BFO_MSG_MATCH == h->common.type ? g->length - sizeof(bfo_match_hdr_t) : h->rndv.msg_length;
 }
 
 /* Takes the message out, for MPI_Mrecv; without memory it stays where it is. Locks: the communicator's held. */
-static int message_make(bfo_match_t *match, bfo_got_frag_t *g, ompi_communicator_t *comm, ompi_message_t **message)
+static int message_make(bfo_match_t *match, bfo_unexpected_frag_t *g, ompi_communicator_t *comm, ompi_message_t **message)
 {
     ompi_message_t *m = ompi_message_alloc();
 
     if (NULL == m) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    bfo_match_take(match, &g->got);
+    bfo_match_take(match, &g->unexpected);
     m->comm = comm;
     m->req_ptr = g;
-    m->peer = g->got.by_key.src;
+    m->peer = g->unexpected.by_key.src;
     m->count = g->length;
     *message = m;
     return OMPI_SUCCESS;
@@ -49,15 +49,15 @@ static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message
 {
     bfo_comm_t *bc = bfo_comm_of(comm);
     bfo_lane_t *lane = BFO_ANY_SOURCE == src ? NULL : bfo_lane(bc, (uint32_t) src);
-    bfo_got_t *got = NULL;
+    bfo_unexpected_t *unexpected = NULL;
 
     *rc = OMPI_SUCCESS;
     bfo_lock(&bc->lock);
     if (BFO_ANY_SOURCE == src || NULL != lane) {
-        got = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, src, tag);
+        unexpected = bfo_match_peek(&bc->match, NULL == lane ? NULL : &lane->match, src, tag);
     }
-    if (NULL != got) {
-        bfo_got_frag_t *g = bfo_container(got, bfo_got_frag_t, got);
+    if (NULL != unexpected) {
+        bfo_unexpected_frag_t *g = bfo_container(unexpected, bfo_unexpected_frag_t, unexpected);
 
         status_of(g, status);
         if (NULL != message) {
@@ -69,7 +69,7 @@ static bool probe_once(int src, int tag, ompi_communicator_t *comm, ompi_message
         *rc = bfo_ulfm_probe_error(comm, src, tag);
     }
     bfo_unlock(&bc->lock);
-    return NULL != got && OMPI_SUCCESS == *rc;
+    return NULL != unexpected && OMPI_SUCCESS == *rc;
 }
 
 /* Looks, makes progress if nothing is there, and looks again. */

@@ -78,7 +78,7 @@ static bool send_immediately(bfo_lane_t *lane, const void *buf, size_t count, om
 /* Makes a request beyond the user's limit, for a message that has its sequence number. */
 static BFO_COLD bfo_send_t *send_beyond_limit(bfo_peer_t *peer)
 {
-    bfo_send_t *req = bfo_spare_beyond_limit(BFO_SPARE_SEND);
+    bfo_send_t *req = bfo_cache_beyond_limit(BFO_CACHE_SEND);
 
     if (NULL == req) {
         bfo_failover_declare(peer, "no memory for a message that had its number");
@@ -91,7 +91,7 @@ static inline __attribute__((always_inline)) bfo_send_t *send_new(bfo_lane_t *la
                                                                   int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, bool persistent,
                                                                   bool must)
 {
-    bfo_send_t *req = bfo_spare_take(BFO_SPARE_SEND);
+    bfo_send_t *req = bfo_cache_take(BFO_CACHE_SEND);
     mca_pml_base_request_t *base;
 
     if (bfo_unlikely(NULL == req)) {

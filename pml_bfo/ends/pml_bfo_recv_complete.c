@@ -29,7 +29,7 @@ static int recv_free(ompi_request_t **request)
 static void withdraw(bfo_comm_t *bc, bfo_recv_t *req)
 {
     BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive in matching is nothing else */
-    bfo_match_withdraw(&bc->match, &req->want);
+    bfo_match_withdraw(&bc->match, &req->posted);
     req->length = 0;
 }
 
@@ -40,7 +40,7 @@ static bool recv_withdraw(bfo_recv_t *req)
     bool mine;
 
     bfo_lock(&bc->lock);
-    mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->want.key.link);
+    mine = BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && !bfo_link_is_empty(&req->posted.key.link);
     if (mine) {
         withdraw(bc, req);
     }
@@ -79,7 +79,7 @@ static void recv_construct(bfo_recv_t *req)
     req->work.queued = false;
     req->regs = NULL;
     req->rget = NULL;
-    bfo_link_init(&req->want.key.link);
+    bfo_link_init(&req->posted.key.link);
     (void) bfo_ids_add(&bfo.recvs, &req->name);
 }
 
@@ -95,7 +95,7 @@ void bfo_recv_recycle(bfo_recv_t *req)
     if (BFO_OMPI_HAS_ULFM && bfo_unlikely(0 != (req->life & BFO_LIFE_ABANDONED))) {
         return;
     }
-    bfo_spare_give(BFO_SPARE_RECV, &base->req_ompi.super);
+    bfo_cache_give(BFO_CACHE_RECV, &base->req_ompi.super);
 }
 
 /* Registrations and the READ fragment of a rendezvous, and the convertor of a strided buffer. */
@@ -106,7 +106,7 @@ void bfo_recv_drop_extras(bfo_recv_t *req)
         req->regs = NULL;
     }
     if (NULL != req->rget) {
-        bfo_spare_give(BFO_SPARE_FRAG, &req->rget->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &req->rget->super);
         req->rget = NULL;
     }
     if (bfo_unlikely(req->prepared)) {
@@ -124,7 +124,7 @@ void bfo_recv_complete(bfo_recv_t *req, int error)
     ompi_communicator_t *comm = NULL;
 
     BFO_ASSERT(BFO_RECV_DONE == bfo_se_state(bfo_se_load(&req->m)));
-    BFO_ASSERT(bfo_link_is_empty(&req->want.key.link)); /* no message can be matched with it any more */
+    BFO_ASSERT(bfo_link_is_empty(&req->posted.key.link)); /* no message can be matched with it any more */
     if (bfo_unlikely(req->extras)) {
         bfo_name_retire(&req->name); /* without extras nobody knows the name */
         bfo_recv_drop_extras(req);
@@ -184,25 +184,25 @@ void bfo_recv_act_die(void *request, void *arg)
 void bfo_recv_withdraw_all(bfo_comm_t *bc, bfo_lane_match_t *lane, int32_t source, bfo_link_t *ring)
 {
     int error = bfo_lost_error();
-    bfo_want_t *want;
+    bfo_posted_t *posted;
     uint32_t bin = 0;
 
-    while (NULL != (want = bfo_match_want_of(&bc->match, lane, source, &bin))) {
-        bfo_recv_t *req = bfo_container(want, bfo_recv_t, want);
+    while (NULL != (posted = bfo_match_posted_of(&bc->match, lane, source, &bin))) {
+        bfo_recv_t *req = bfo_container(posted, bfo_recv_t, posted);
 
         withdraw(bc, req);
         bfo_recv_get(req);
         (void) bfo_recv_fire(&req->m, BFO_REV_PEER_DECLARED, bfo_threads, req, &error);
-        bfo_link_append(ring, &want->key.link);
+        bfo_link_append(ring, &posted->key.link);
     }
 }
 
 void bfo_recv_fail_withdrawn(bfo_link_t *ring)
 {
     while (!bfo_link_is_empty(ring)) {
-        bfo_recv_t *req = bfo_container(ring->next, bfo_recv_t, want.key.link);
+        bfo_recv_t *req = bfo_container(ring->next, bfo_recv_t, posted.key.link);
 
-        bfo_link_remove(&req->want.key.link);
+        bfo_link_remove(&req->posted.key.link);
         bfo_recv_put(req);
     }
 }

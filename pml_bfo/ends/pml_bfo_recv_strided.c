@@ -5,7 +5,7 @@
  */
 #include "types/pml_bfo.h"
 
-#include "ends/pml_bfo_recv_got.h"
+#include "ends/pml_bfo_recv_unexpected.h"
 #include "ends/pml_bfo_recv_strided.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static void strided_unpack(bfo_recv_t *req, const bfo_in_t *in, size_t skip)
         const size_t room = req->unpacked < req->capacity ? req->capacity - req->unpacked : 0;
         struct iovec iov;
         uint32_t n = 1;
-        size_t got;
+        size_t unexpected;
 
         if (s->seg_len <= skip) {
             skip -= s->seg_len;
@@ -31,9 +31,9 @@ static void strided_unpack(bfo_recv_t *req, const bfo_in_t *in, size_t skip)
         iov.iov_len = s->seg_len - skip < room ? s->seg_len - skip : room;
         req->unpacked += s->seg_len - skip;
         skip = 0;
-        got = iov.iov_len;
-        if (0 != got) {
-            opal_convertor_unpack(convertor, &iov, &n, &got);
+        unexpected = iov.iov_len;
+        if (0 != unexpected) {
+            opal_convertor_unpack(convertor, &iov, &n, &unexpected);
         }
     }
     BFO_ASSERT(req->unpacked <= req->length); /* each part was found to lie within the message */
@@ -42,7 +42,7 @@ static void strided_unpack(bfo_recv_t *req, const bfo_in_t *in, size_t skip)
 /* Keeps a copy of the payload until everything before it has arrived. False: no memory. */
 static bool strided_keep(bfo_recv_t *req, size_t offset, const bfo_in_t *in, size_t skip)
 {
-    bfo_got_frag_t *g = bfo_got_keep(in, NULL);
+    bfo_unexpected_frag_t *g = bfo_unexpected_keep(in, NULL);
     bfo_link_t *after = req->ahead.prev;
 
     if (NULL == g) {
@@ -52,7 +52,7 @@ static bool strided_keep(bfo_recv_t *req, size_t offset, const bfo_in_t *in, siz
     memmove(g->data, g->data + skip, g->length - skip);
     g->length -= skip;
     g->offset = offset;
-    while (after != &req->ahead && offset < bfo_container(after, bfo_got_frag_t, link)->offset) {
+    while (after != &req->ahead && offset < bfo_container(after, bfo_unexpected_frag_t, link)->offset) {
         after = after->prev;
     }
     bfo_link_append(after->next, &g->link);
@@ -76,13 +76,13 @@ bool bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, 
     }
     if (offset == req->unpacked) {
         strided_unpack(req, in, skip);
-        while (!bfo_link_is_empty(&req->ahead) && req->unpacked == bfo_container(req->ahead.next, bfo_got_frag_t, link)->offset) {
-            bfo_got_frag_t *g = bfo_container(req->ahead.next, bfo_got_frag_t, link);
+        while (!bfo_link_is_empty(&req->ahead) && req->unpacked == bfo_container(req->ahead.next, bfo_unexpected_frag_t, link)->offset) {
+            bfo_unexpected_frag_t *g = bfo_container(req->ahead.next, bfo_unexpected_frag_t, link);
             const mca_btl_base_segment_t segment = {.seg_addr.pval = g->data, .seg_len = g->length};
 
             bfo_link_remove(&g->link);
             strided_unpack(req, &(bfo_in_t){g->btl, &segment, 1, g->length}, 0);
-            bfo_got_free(g);
+            bfo_unexpected_free(g);
         }
     } else {
         kept = strided_keep(req, offset, in, skip);
@@ -94,9 +94,9 @@ bool bfo_recv_place_strided(bfo_recv_t *req, size_t offset, const bfo_in_t *in, 
 void bfo_recv_forget_ahead(bfo_recv_t *req)
 {
     while (req->prepared && !bfo_link_is_empty(&req->ahead)) {
-        bfo_got_frag_t *g = bfo_container(req->ahead.next, bfo_got_frag_t, link);
+        bfo_unexpected_frag_t *g = bfo_container(req->ahead.next, bfo_unexpected_frag_t, link);
 
         bfo_link_remove(&g->link);
-        bfo_got_free(g);
+        bfo_unexpected_free(g);
     }
 }

@@ -61,7 +61,7 @@ void bfo_send_recycle(bfo_send_t *req)
     if (BFO_OMPI_HAS_ULFM && bfo_unlikely(0 != (req->life & BFO_LIFE_ABANDONED))) {
         return;
     }
-    bfo_spare_give(BFO_SPARE_SEND, &base->req_ompi.super);
+    bfo_cache_give(BFO_CACHE_SEND, &base->req_ompi.super);
 }
 
 /* Open MPI 4.1 increments the number of messages in the attached buffer without the lock under which it decrements it. With
@@ -129,7 +129,7 @@ void bfo_send_complete(bfo_send_t *req)
     }
     if (NULL != req->rget) {
         bfo_name_retire(&req->rget->name);
-        bfo_spare_give(BFO_SPARE_FRAG, &req->rget->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &req->rget->super);
         req->rget = NULL;
     }
     if (NULL != req->regs) {

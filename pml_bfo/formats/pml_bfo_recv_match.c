@@ -41,10 +41,10 @@ static int bins_init(bfo_bins_t *b, uint32_t n)
 int bfo_match_init(bfo_match_t *m)
 {
     *m = (bfo_match_t){0};
-    bfo_link_init(&m->any_wants);
-    bfo_link_init(&m->gots);
-    bfo_link_init(&m->own_gots);
-    if (0 != bins_init(&m->wants, FIRST_BINS) || 0 != bins_init(&m->gots_key, FIRST_BINS) || 0 != bins_init(&m->gots_tag, FIRST_BINS)) {
+    bfo_link_init(&m->any_posted);
+    bfo_link_init(&m->unexpected);
+    bfo_link_init(&m->own_unexpected);
+    if (0 != bins_init(&m->posted, FIRST_BINS) || 0 != bins_init(&m->unexpected_key, FIRST_BINS) || 0 != bins_init(&m->unexpected_tag, FIRST_BINS)) {
         bfo_match_free(m);
         return -1;
     }
@@ -53,10 +53,10 @@ int bfo_match_init(bfo_match_t *m)
 
 void bfo_match_free(bfo_match_t *m)
 {
-    free(m->wants.heads);
-    free(m->gots_key.heads);
-    free(m->gots_tag.heads);
-    m->wants.heads = m->gots_key.heads = m->gots_tag.heads = NULL;
+    free(m->posted.heads);
+    free(m->unexpected_key.heads);
+    free(m->unexpected_tag.heads);
+    m->posted.heads = m->unexpected_key.heads = m->unexpected_tag.heads = NULL;
 }
 
 void bfo_lane_match_init(bfo_lane_match_t *lane, uint32_t next_recv)
@@ -64,8 +64,8 @@ void bfo_lane_match_init(bfo_lane_match_t *lane, uint32_t next_recv)
     lane->next_recv = next_recv;
     lane->n_early = 0;
     lane->n_open = 0;
-    bfo_link_init(&lane->any_tag_wants);
-    bfo_link_init(&lane->gots);
+    bfo_link_init(&lane->any_tag_posted);
+    bfo_link_init(&lane->unexpected);
     bfo_link_init(&lane->early);
 }
 
@@ -185,15 +185,15 @@ static inline void bin_cut(bfo_bins_t *b, bfo_keyed_t *e)
 
 /* ---- sequence numbers ---------------------------------------------------------------------------- */
 
-static const bfo_got_t *first_held(const bfo_lane_match_t *lane)
+static const bfo_unexpected_t *first_held(const bfo_lane_match_t *lane)
 {
     BFO_ASSERT(bfo_link_is_empty(&lane->early) == (0 == lane->n_early));
-    return 0 == lane->n_early ? NULL : bfo_container(lane->early.next, bfo_got_t, by_lane);
+    return 0 == lane->n_early ? NULL : bfo_container(lane->early.next, bfo_unexpected_t, by_lane);
 }
 
 bfo_seq_verdict_t bfo_lane_admit_among(bfo_lane_match_t *lane, uint32_t seq)
 {
-    const bfo_got_t *first = first_held(lane);
+    const bfo_unexpected_t *first = first_held(lane);
 
     if (0 == (lane->n_open & ~BFO_LANE_REVOKED) && (NULL == first || seq != first->seq)) {
         const bfo_seq_verdict_t verdict = bfo_lane_admit(lane, seq);
@@ -206,7 +206,7 @@ bfo_seq_verdict_t bfo_lane_admit_among(bfo_lane_match_t *lane, uint32_t seq)
 bool bfo_lane_is_held(const bfo_lane_match_t *lane, uint32_t seq)
 {
     for (const bfo_link_t *l = lane->early.prev; l != &lane->early; l = l->prev) {
-        const int32_t d = (int32_t) (seq - bfo_container(l, bfo_got_t, by_lane)->seq);
+        const int32_t d = (int32_t) (seq - bfo_container(l, bfo_unexpected_t, by_lane)->seq);
 
         if (d >= 0) {
             return 0 == d;
@@ -215,180 +215,180 @@ bool bfo_lane_is_held(const bfo_lane_match_t *lane, uint32_t seq)
     return false;
 }
 
-void bfo_lane_hold(bfo_lane_match_t *lane, bfo_got_t *got)
+void bfo_lane_hold(bfo_lane_match_t *lane, bfo_unexpected_t *unexpected)
 {
     bfo_link_t *after = lane->early.prev;
 
-    BFO_ASSERT(0 <= (int32_t) (got->seq - lane->next_recv));
-    while (after != &lane->early && (int32_t) (got->seq - bfo_container(after, bfo_got_t, by_lane)->seq) < 0) {
+    BFO_ASSERT(0 <= (int32_t) (unexpected->seq - lane->next_recv));
+    while (after != &lane->early && (int32_t) (unexpected->seq - bfo_container(after, bfo_unexpected_t, by_lane)->seq) < 0) {
         after = after->prev;
     }
-    BFO_ASSERT(after == &lane->early || got->seq != bfo_container(after, bfo_got_t, by_lane)->seq);
-    bfo_link_between(after, after->next, &got->by_lane);
+    BFO_ASSERT(after == &lane->early || unexpected->seq != bfo_container(after, bfo_unexpected_t, by_lane)->seq);
+    bfo_link_between(after, after->next, &unexpected->by_lane);
     ++lane->n_early;
     BFO_ASSERT(0 != lane->n_early);
 }
 
-bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane)
+bfo_unexpected_t *bfo_lane_next_held(bfo_lane_match_t *lane)
 {
-    bfo_got_t *got;
+    bfo_unexpected_t *unexpected;
 
     BFO_ASSERT(bfo_link_is_empty(&lane->early) == (0 == lane->n_early));
     if (bfo_link_is_empty(&lane->early) || 0 != (lane->n_open & ~BFO_LANE_REVOKED)) {
         return NULL;
     }
-    got = bfo_container(lane->early.next, bfo_got_t, by_lane);
-    BFO_ASSERT(0 <= (int32_t) (got->seq - lane->next_recv)); /* no second copy was delivered meanwhile */
-    if (got->seq != lane->next_recv) {
+    unexpected = bfo_container(lane->early.next, bfo_unexpected_t, by_lane);
+    BFO_ASSERT(0 <= (int32_t) (unexpected->seq - lane->next_recv)); /* no second copy was delivered meanwhile */
+    if (unexpected->seq != lane->next_recv) {
         return NULL;
     }
     ++lane->next_recv;
     --lane->n_early;
-    bfo_link_remove(&got->by_lane);
-    BFO_ASSERT(got->seq + 1 == lane->next_recv);
-    return got;
+    bfo_link_remove(&unexpected->by_lane);
+    BFO_ASSERT(unexpected->seq + 1 == lane->next_recv);
+    return unexpected;
 }
 
 /* ---- a message arrives --------------------------------------------------------------------------- */
 
-static inline bfo_want_t *first_want(bfo_match_t *m, int32_t src, int32_t tag)
+static inline bfo_posted_t *first_want(bfo_match_t *m, int32_t src, int32_t tag)
 {
-    bfo_keyed_t *first = bin_find(bin_of(&m->wants, src, tag), src, tag);
+    bfo_keyed_t *first = bin_find(bin_of(&m->posted, src, tag), src, tag);
 
-    return NULL == first ? NULL : bfo_container(first, bfo_want_t, key);
+    return NULL == first ? NULL : bfo_container(first, bfo_posted_t, key);
 }
 
-static bfo_want_t *earlier(bfo_want_t *a, bfo_want_t *b)
+static bfo_posted_t *earlier(bfo_posted_t *a, bfo_posted_t *b)
 {
     BFO_ASSERT(NULL == a || NULL == b || a->order != b->order);
     return NULL == a || (NULL != b && b->order < a->order) ? b : a;
 }
 
-static __attribute__((noinline)) bfo_want_t *first_wild_want(bfo_match_t *m, bfo_lane_match_t *lane, int32_t tag, bfo_want_t *best)
+static __attribute__((noinline)) bfo_posted_t *first_wild_want(bfo_match_t *m, bfo_lane_match_t *lane, int32_t tag, bfo_posted_t *best)
 {
     BFO_ASSERT(0 != m->n_wild);
     best = earlier(best, first_want(m, BFO_ANY_SOURCE, tag));
-    if (tag >= 0 && !bfo_link_is_empty(&lane->any_tag_wants)) {
-        best = earlier(best, bfo_container(lane->any_tag_wants.next, bfo_want_t, key.link));
+    if (tag >= 0 && !bfo_link_is_empty(&lane->any_tag_posted)) {
+        best = earlier(best, bfo_container(lane->any_tag_posted.next, bfo_posted_t, key.link));
     }
-    if (tag >= 0 && !bfo_link_is_empty(&m->any_wants)) {
-        best = earlier(best, bfo_container(m->any_wants.next, bfo_want_t, key.link));
+    if (tag >= 0 && !bfo_link_is_empty(&m->any_posted)) {
+        best = earlier(best, bfo_container(m->any_posted.next, bfo_posted_t, key.link));
     }
     BFO_ASSERT(NULL == best || best->order < m->next_order);
     return best;
 }
 
-static inline void withdraw(bfo_match_t *m, bfo_want_t *want)
+static inline void withdraw(bfo_match_t *m, bfo_posted_t *posted)
 {
-    if (__builtin_expect(BFO_ANY_TAG != want->key.tag, 1)) {
-        if (__builtin_expect(BFO_ANY_SOURCE == want->key.src, 0)) {
+    if (__builtin_expect(BFO_ANY_TAG != posted->key.tag, 1)) {
+        if (__builtin_expect(BFO_ANY_SOURCE == posted->key.src, 0)) {
             BFO_ASSERT(0 != m->n_wild);
             --m->n_wild;
         }
-        bin_cut(&m->wants, &want->key);
+        bin_cut(&m->posted, &posted->key);
     } else {
         BFO_ASSERT(0 != m->n_wild);
         --m->n_wild;
-        bfo_link_cut(&want->key.link);
+        bfo_link_cut(&posted->key.link);
     }
-    bfo_link_init(&want->key.link);
+    bfo_link_init(&posted->key.link);
 }
 
-bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag)
+bfo_posted_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag)
 {
-    bfo_want_t *want = first_want(m, src, tag);
+    bfo_posted_t *posted = first_want(m, src, tag);
 
     BFO_ASSERT(0 <= src);
     if (__builtin_expect(0 != m->n_wild, 0)) {
-        want = first_wild_want(m, lane, tag, want);
+        posted = first_wild_want(m, lane, tag, posted);
     }
-    if (NULL != want) {
-        BFO_ASSERT(src == want->key.src || BFO_ANY_SOURCE == want->key.src);
-        BFO_ASSERT(BFO_ANY_TAG == want->key.tag ? 0 <= tag : tag == want->key.tag);
-        withdraw(m, want);
+    if (NULL != posted) {
+        BFO_ASSERT(src == posted->key.src || BFO_ANY_SOURCE == posted->key.src);
+        BFO_ASSERT(BFO_ANY_TAG == posted->key.tag ? 0 <= tag : tag == posted->key.tag);
+        withdraw(m, posted);
     }
-    return want;
+    return posted;
 }
 
-static void add_by_tag(bfo_match_t *m, bfo_got_t *got)
+static void add_by_tag(bfo_match_t *m, bfo_unexpected_t *unexpected)
 {
     BFO_ASSERT(m->by_tag);
-    got->by_tag.src = BFO_ANY_SOURCE;
-    got->by_tag.tag = got->by_key.tag;
-    bin_add(&m->gots_tag, bin_of(&m->gots_tag, BFO_ANY_SOURCE, got->by_key.tag), &got->by_tag);
+    unexpected->by_tag.src = BFO_ANY_SOURCE;
+    unexpected->by_tag.tag = unexpected->by_key.tag;
+    bin_add(&m->unexpected_tag, bin_of(&m->unexpected_tag, BFO_ANY_SOURCE, unexpected->by_key.tag), &unexpected->by_tag);
 }
 
 /* Stores a message where the bin is not empty, or where bins of tags are in use. */
-static __attribute__((noinline)) void store_behind(bfo_match_t *m, bfo_got_t *got, bfo_link_t *bin)
+static __attribute__((noinline)) void store_behind(bfo_match_t *m, bfo_unexpected_t *unexpected, bfo_link_t *bin)
 {
     BFO_ASSERT(m->by_tag || !bfo_link_is_empty(bin));
-    bin_add(&m->gots_key, bin, &got->by_key);
+    bin_add(&m->unexpected_key, bin, &unexpected->by_key);
     if (m->by_tag) {
-        add_by_tag(m, got);
+        add_by_tag(m, unexpected);
     }
 }
 
-void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got)
+void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_unexpected_t *unexpected)
 {
-    const int32_t src = got->by_key.src, tag = got->by_key.tag;
-    bfo_link_t *bin = bin_of(&m->gots_key, src, tag);
+    const int32_t src = unexpected->by_key.src, tag = unexpected->by_key.tag;
+    bfo_link_t *bin = bin_of(&m->unexpected_key, src, tag);
 
     if (__builtin_expect(tag >= 0, 1)) {
-        bfo_link_append(&lane->gots, &got->by_lane);
-        bfo_link_append(&m->gots, &got->by_comm);
+        bfo_link_append(&lane->unexpected, &unexpected->by_lane);
+        bfo_link_append(&m->unexpected, &unexpected->by_comm);
     } else {
-        bfo_link_init(&got->by_lane);
-        bfo_link_append(&m->own_gots, &got->by_comm);
+        bfo_link_init(&unexpected->by_lane);
+        bfo_link_append(&m->own_unexpected, &unexpected->by_comm);
     }
-    ++m->n_gots;
-    BFO_ASSERT(0 != m->n_gots);
+    ++m->n_unexpected;
+    BFO_ASSERT(0 != m->n_unexpected);
     if (__builtin_expect(bfo_link_is_empty(bin) && !m->by_tag, 1)) {
-        bin_add_first(&m->gots_key, bin, &got->by_key);
+        bin_add_first(&m->unexpected_key, bin, &unexpected->by_key);
     } else {
-        store_behind(m, got, bin);
+        store_behind(m, unexpected, bin);
     }
 }
 
 /* ---- a receive or a probe ------------------------------------------------------------------------ */
 
-static bfo_got_t *peek_key(const bfo_match_t *m, int32_t src, int32_t tag)
+static bfo_unexpected_t *peek_key(const bfo_match_t *m, int32_t src, int32_t tag)
 {
-    bfo_keyed_t *first = bin_find(bin_of(&m->gots_key, src, tag), src, tag);
+    bfo_keyed_t *first = bin_find(bin_of(&m->unexpected_key, src, tag), src, tag);
 
-    return NULL == first ? NULL : bfo_container(first, bfo_got_t, by_key);
+    return NULL == first ? NULL : bfo_container(first, bfo_unexpected_t, by_key);
 }
 
 /* From now on messages can be found by their tag alone. */
 static __attribute__((noinline, cold)) void begin_by_tag(bfo_match_t *m)
 {
-    const bfo_link_t *rings[2] = {&m->gots, &m->own_gots};
+    const bfo_link_t *rings[2] = {&m->unexpected, &m->own_unexpected};
 
-    BFO_ASSERT(!m->by_tag && 0 == m->gots_tag.n_keys);
+    BFO_ASSERT(!m->by_tag && 0 == m->unexpected_tag.n_keys);
     m->by_tag = true;
     for (int i = 0; i < 2; ++i) {
         for (bfo_link_t *l = rings[i]->next; l != rings[i]; l = l->next) {
-            add_by_tag(m, bfo_container(l, bfo_got_t, by_comm));
+            add_by_tag(m, bfo_container(l, bfo_unexpected_t, by_comm));
         }
     }
 }
 
-static bfo_got_t *peek_tag(bfo_match_t *m, int32_t tag)
+static bfo_unexpected_t *peek_tag(bfo_match_t *m, int32_t tag)
 {
     bfo_keyed_t *first;
 
     if (__builtin_expect(!m->by_tag, 0)) {
         begin_by_tag(m);
     }
-    BFO_ASSERT((0 == m->gots_tag.n_keys) == (0 == m->n_gots));
-    first = bin_find(bin_of(&m->gots_tag, BFO_ANY_SOURCE, tag), BFO_ANY_SOURCE, tag);
-    return NULL == first ? NULL : bfo_container(first, bfo_got_t, by_tag);
+    BFO_ASSERT((0 == m->unexpected_tag.n_keys) == (0 == m->n_unexpected));
+    first = bin_find(bin_of(&m->unexpected_tag, BFO_ANY_SOURCE, tag), BFO_ANY_SOURCE, tag);
+    return NULL == first ? NULL : bfo_container(first, bfo_unexpected_t, by_tag);
 }
 
-bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag)
+bfo_unexpected_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag)
 {
-    BFO_ASSERT((bfo_link_is_empty(&m->gots) && bfo_link_is_empty(&m->own_gots)) == (0 == m->n_gots));
-    BFO_ASSERT((0 == m->gots_key.n_keys) == (0 == m->n_gots));
-    if (__builtin_expect(0 == m->n_gots, 1)) {
+    BFO_ASSERT((bfo_link_is_empty(&m->unexpected) && bfo_link_is_empty(&m->own_unexpected)) == (0 == m->n_unexpected));
+    BFO_ASSERT((0 == m->unexpected_key.n_keys) == (0 == m->n_unexpected));
+    if (__builtin_expect(0 == m->n_unexpected, 1)) {
         return NULL;
     }
     if (BFO_ANY_TAG != tag) {
@@ -396,36 +396,36 @@ bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, i
     }
     if (BFO_ANY_SOURCE != src) {
         BFO_ASSERT(NULL != lane);
-        return bfo_link_is_empty(&lane->gots) ? NULL : bfo_container(lane->gots.next, bfo_got_t, by_lane);
+        return bfo_link_is_empty(&lane->unexpected) ? NULL : bfo_container(lane->unexpected.next, bfo_unexpected_t, by_lane);
     }
-    return bfo_link_is_empty(&m->gots) ? NULL : bfo_container(m->gots.next, bfo_got_t, by_comm);
+    return bfo_link_is_empty(&m->unexpected) ? NULL : bfo_container(m->unexpected.next, bfo_unexpected_t, by_comm);
 }
 
-bfo_got_t *bfo_match_some(const bfo_match_t *m)
+bfo_unexpected_t *bfo_match_some(const bfo_match_t *m)
 {
-    const bfo_link_t *ring = bfo_link_is_empty(&m->gots) ? &m->own_gots : &m->gots;
+    const bfo_link_t *ring = bfo_link_is_empty(&m->unexpected) ? &m->own_unexpected : &m->unexpected;
 
-    BFO_ASSERT(bfo_link_is_empty(ring) == (0 == m->n_gots));
-    return bfo_link_is_empty(ring) ? NULL : bfo_container(ring->next, bfo_got_t, by_comm);
+    BFO_ASSERT(bfo_link_is_empty(ring) == (0 == m->n_unexpected));
+    return bfo_link_is_empty(ring) ? NULL : bfo_container(ring->next, bfo_unexpected_t, by_comm);
 }
 
-bfo_got_t *bfo_match_after(const bfo_match_t *m, const bfo_got_t *got)
+bfo_unexpected_t *bfo_match_after(const bfo_match_t *m, const bfo_unexpected_t *unexpected)
 {
-    const bfo_link_t *next = NULL == got ? m->gots.next : got->by_comm.next;
+    const bfo_link_t *next = NULL == unexpected ? m->unexpected.next : unexpected->by_comm.next;
 
-    if (&m->gots == next) {
-        next = m->own_gots.next;
+    if (&m->unexpected == next) {
+        next = m->own_unexpected.next;
     }
-    return &m->own_gots == next ? NULL : bfo_container(next, bfo_got_t, by_comm);
+    return &m->own_unexpected == next ? NULL : bfo_container(next, bfo_unexpected_t, by_comm);
 }
 
-void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n)
+void bfo_match_count_unexpected(const bfo_match_t *m, unsigned *count, uint32_t n)
 {
-    const bfo_link_t *rings[2] = {&m->gots, &m->own_gots};
+    const bfo_link_t *rings[2] = {&m->unexpected, &m->own_unexpected};
 
     for (int i = 0; i < 2; ++i) {
         for (const bfo_link_t *l = rings[i]->next; l != rings[i]; l = l->next) {
-            const uint32_t src = (uint32_t) bfo_container(l, bfo_got_t, by_comm)->by_key.src;
+            const uint32_t src = (uint32_t) bfo_container(l, bfo_unexpected_t, by_comm)->by_key.src;
 
             if (src < n) {
                 ++count[src];
@@ -435,69 +435,69 @@ void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n)
 }
 
 /* Takes a message out where others have its key, or where bins of tags are in use. */
-static __attribute__((noinline)) void take_among(bfo_match_t *m, bfo_got_t *got)
+static __attribute__((noinline)) void take_among(bfo_match_t *m, bfo_unexpected_t *unexpected)
 {
-    BFO_ASSERT(m->by_tag || &got->by_key != got->by_key.last);
-    bin_cut(&m->gots_key, &got->by_key);
+    BFO_ASSERT(m->by_tag || &unexpected->by_key != unexpected->by_key.last);
+    bin_cut(&m->unexpected_key, &unexpected->by_key);
     if (m->by_tag) {
-        bin_cut(&m->gots_tag, &got->by_tag);
+        bin_cut(&m->unexpected_tag, &unexpected->by_tag);
     }
 }
 
-void bfo_match_take(bfo_match_t *m, bfo_got_t *got)
+void bfo_match_take(bfo_match_t *m, bfo_unexpected_t *unexpected)
 {
-    BFO_ASSERT(0 != m->n_gots);
-    bfo_link_cut(&got->by_lane);
-    bfo_link_cut(&got->by_comm);
-    --m->n_gots;
-    if (__builtin_expect(&got->by_key == got->by_key.last && !m->by_tag, 1)) {
-        bin_cut(&m->gots_key, &got->by_key);
+    BFO_ASSERT(0 != m->n_unexpected);
+    bfo_link_cut(&unexpected->by_lane);
+    bfo_link_cut(&unexpected->by_comm);
+    --m->n_unexpected;
+    if (__builtin_expect(&unexpected->by_key == unexpected->by_key.last && !m->by_tag, 1)) {
+        bin_cut(&m->unexpected_key, &unexpected->by_key);
     } else {
-        take_among(m, got);
+        take_among(m, unexpected);
     }
 }
 
-void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want)
+void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_posted_t *posted)
 {
-    const int32_t src = want->key.src, tag = want->key.tag;
+    const int32_t src = posted->key.src, tag = posted->key.tag;
 
     BFO_ASSERT(0 <= src || BFO_ANY_SOURCE == src);
-    want->order = m->next_order++;
+    posted->order = m->next_order++;
     if (__builtin_expect(BFO_ANY_TAG == tag, 0)) {
         ++m->n_wild;
-        bfo_link_append(BFO_ANY_SOURCE == src ? &m->any_wants : &lane->any_tag_wants, &want->key.link);
+        bfo_link_append(BFO_ANY_SOURCE == src ? &m->any_posted : &lane->any_tag_posted, &posted->key.link);
         return;
     }
     if (__builtin_expect(BFO_ANY_SOURCE == src, 0)) {
         ++m->n_wild;
     }
-    bin_add(&m->wants, bin_of(&m->wants, src, tag), &want->key);
+    bin_add(&m->posted, bin_of(&m->posted, src, tag), &posted->key);
 }
 
-bfo_want_t *bfo_match_want_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin)
+bfo_posted_t *bfo_match_posted_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin)
 {
-    bfo_link_t *any_tag = NULL == lane ? &m->any_wants : &lane->any_tag_wants;
+    bfo_link_t *any_tag = NULL == lane ? &m->any_posted : &lane->any_tag_posted;
 
-    BFO_ASSERT((BFO_ANY_SOURCE == src) == (NULL == lane) && *bin <= m->wants.n);
+    BFO_ASSERT((BFO_ANY_SOURCE == src) == (NULL == lane) && *bin <= m->posted.n);
     if (!bfo_link_is_empty(any_tag)) {
-        BFO_ASSERT(src == bfo_container(any_tag->next, bfo_want_t, key.link)->key.src);
-        return bfo_container(any_tag->next, bfo_want_t, key.link);
+        BFO_ASSERT(src == bfo_container(any_tag->next, bfo_posted_t, key.link)->key.src);
+        return bfo_container(any_tag->next, bfo_posted_t, key.link);
     }
-    for (; *bin < m->wants.n; ++*bin) {
-        bfo_link_t *head = &m->wants.heads[*bin];
+    for (; *bin < m->posted.n; ++*bin) {
+        bfo_link_t *head = &m->posted.heads[*bin];
 
         for (bfo_link_t *l = head->next; l != head; l = l->next) {
-            bfo_want_t *want = bfo_container(l, bfo_want_t, key.link);
+            bfo_posted_t *posted = bfo_container(l, bfo_posted_t, key.link);
 
-            if (src == want->key.src) {
-                return want;
+            if (src == posted->key.src) {
+                return posted;
             }
         }
     }
     return NULL;
 }
 
-void bfo_match_withdraw(bfo_match_t *m, bfo_want_t *want)
+void bfo_match_withdraw(bfo_match_t *m, bfo_posted_t *posted)
 {
-    withdraw(m, want);
+    withdraw(m, posted);
 }

@@ -35,7 +35,7 @@ typedef struct bfo_keyed {
 typedef struct {
     bfo_keyed_t key; /* in a bin; with BFO_ANY_TAG only its link is used, in a ring of the source or the communicator */
     uint64_t order;  /* order of posting, within the communicator */
-} bfo_want_t;
+} bfo_posted_t;
 
 /* Bit of n_open: the peer was declared unreachable. */
 #define BFO_LANE_ENDED 0x80000000u
@@ -51,7 +51,7 @@ typedef struct {
     bfo_link_t by_lane; /* arrival order from its source (not linked if the tag is one of Open MPI's own); or the early list, by seq */
     bfo_link_t by_comm; /* arrival order in the communicator */
     uint32_t seq;
-} bfo_got_t;
+} bfo_unexpected_t;
 
 /* A hash table of bins; their number is a power of two. */
 typedef struct {
@@ -65,25 +65,25 @@ typedef struct {
 typedef struct {
     uint32_t next_recv; /* number of the next message to be matched */
     uint32_t n_early;
-    uint32_t n_open;          /* matched receives that hold back later messages (DESIGN.txt section 14.2); with
+    uint32_t n_open;           /* matched receives that hold back later messages (DESIGN.txt section 14.2); with
                                * BFO_LANE_ENDED or _GONE the lane takes no more messages */
-    bfo_link_t any_tag_wants; /* receives from this rank with BFO_ANY_TAG */
-    bfo_link_t gots;          /* its unexpected messages, except those with Open MPI's own tags */
-    bfo_link_t early;         /* its out-of-order messages, ahead of next_recv, by seq */
+    bfo_link_t any_tag_posted; /* receives from this rank with BFO_ANY_TAG */
+    bfo_link_t unexpected;     /* its unexpected messages, except those with Open MPI's own tags */
+    bfo_link_t early;          /* its out-of-order messages, ahead of next_recv, by seq */
 } bfo_lane_match_t;
 
 /* The matching state of one communicator. */
 typedef struct {
-    bfo_bins_t wants;     /* receives with a tag, under (src or any, tag) */
-    bfo_bins_t gots_key;  /* messages under (src, tag) */
-    bfo_bins_t gots_tag;  /* messages under (any, tag), if by_tag */
-    bool by_tag;          /* a receive or probe from any source has looked for a tag, and gots_tag is in use since */
-    bfo_link_t any_wants; /* receives with any source and any tag */
-    bfo_link_t gots;      /* unexpected messages in arrival order */
-    bfo_link_t own_gots;  /* the same with Open MPI's own tags: a receive with BFO_ANY_TAG skips them */
+    bfo_bins_t posted;         /* receives with a tag, under (src or any, tag) */
+    bfo_bins_t unexpected_key; /* messages under (src, tag) */
+    bfo_bins_t unexpected_tag; /* messages under (any, tag), if by_tag */
+    bool by_tag;               /* a receive or probe from any source has looked for a tag, and unexpected_tag is in use since */
+    bfo_link_t any_posted;     /* receives with any source and any tag */
+    bfo_link_t unexpected;     /* unexpected messages in arrival order */
+    bfo_link_t own_unexpected; /* the same with Open MPI's own tags: a receive with BFO_ANY_TAG skips them */
     uint64_t next_order;
     uint32_t n_wild; /* posted receives with a wildcard */
-    uint32_t n_gots;
+    uint32_t n_unexpected;
 } bfo_match_t;
 
 /* Returns 0, or -1 without memory. */
@@ -113,31 +113,31 @@ bfo_seq_verdict_t bfo_lane_admit_among(bfo_lane_match_t *lane, uint32_t seq);
 /* True if the out-of-order message `seq` is held already. */
 bool bfo_lane_is_held(const bfo_lane_match_t *lane, uint32_t seq);
 /* Holds an out-of-order message, which is not held yet, until its turn comes. */
-void bfo_lane_hold(bfo_lane_match_t *lane, bfo_got_t *got);
+void bfo_lane_hold(bfo_lane_match_t *lane, bfo_unexpected_t *unexpected);
 /* Takes the held message whose turn it is now and counts it as delivered; NULL if there is none, or while n_open holds messages back. */
-bfo_got_t *bfo_lane_next_held(bfo_lane_match_t *lane);
+bfo_unexpected_t *bfo_lane_next_held(bfo_lane_match_t *lane);
 
 /* Takes the posted receive that matches the message (src, tag) out of the bins; or NULL. */
-bfo_want_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
+bfo_posted_t *bfo_match_arrive(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
 /* Stores an unexpected message. */
-void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_got_t *got);
+void bfo_match_store(bfo_match_t *m, bfo_lane_match_t *lane, bfo_unexpected_t *unexpected);
 /* Finds the unexpected message for (src, tag), which stays stored; or NULL. `lane` is that of src, NULL for any source. */
-bfo_got_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
+bfo_unexpected_t *bfo_match_peek(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, int32_t tag);
 /* Any unexpected message, or NULL. */
-bfo_got_t *bfo_match_some(const bfo_match_t *m);
+bfo_unexpected_t *bfo_match_some(const bfo_match_t *m);
 /* Adds to count[rank], for each of `n` ranks, the number of its unexpected messages. */
-void bfo_match_count_gots(const bfo_match_t *m, unsigned *count, uint32_t n);
-/* For a walk over all unexpected messages: the one after `got` (NULL: the first), those with Open MPI's own tags last; or NULL. */
-bfo_got_t *bfo_match_after(const bfo_match_t *m, const bfo_got_t *got);
+void bfo_match_count_unexpected(const bfo_match_t *m, unsigned *count, uint32_t n);
+/* For a walk over all unexpected messages: the one after `unexpected` (NULL: the first), those with Open MPI's own tags last; or NULL. */
+bfo_unexpected_t *bfo_match_after(const bfo_match_t *m, const bfo_unexpected_t *unexpected);
 /* Takes out a message that bfo_match_peek() found. */
-void bfo_match_take(bfo_match_t *m, bfo_got_t *got);
+void bfo_match_take(bfo_match_t *m, bfo_unexpected_t *unexpected);
 /* Posts a receive for which bfo_match_peek() found nothing. */
-void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_want_t *want);
+void bfo_match_post(bfo_match_t *m, bfo_lane_match_t *lane, bfo_posted_t *posted);
 /* A posted receive that names `src`, the source of `lane`; or one from any source (BFO_ANY_SOURCE, lane NULL); or NULL. For a walk that
  * withdraws each one: *bin is 0 at first. */
-bfo_want_t *bfo_match_want_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin);
+bfo_posted_t *bfo_match_posted_of(bfo_match_t *m, bfo_lane_match_t *lane, int32_t src, uint32_t *bin);
 /* Takes back a posted receive. */
-void bfo_match_withdraw(bfo_match_t *m, bfo_want_t *want);
+void bfo_match_withdraw(bfo_match_t *m, bfo_posted_t *posted);
 
 static inline void bfo_link_init(bfo_link_t *l)
 {

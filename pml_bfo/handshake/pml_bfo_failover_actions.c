@@ -221,7 +221,7 @@ void bfo_send_act_restart(void *request, void *arg)
     if (NULL != req->rget) {
         bfo_name_retire(&req->rget->name);
         req->rget->kind = BFO_FRAG_NONE;
-        bfo_spare_give(BFO_SPARE_FRAG, &req->rget->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &req->rget->super);
         req->rget = NULL;
     }
     if (NULL != req->regs) {

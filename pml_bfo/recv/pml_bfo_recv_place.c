@@ -91,7 +91,7 @@ static void begin_rendezvous(bfo_recv_t *req, const bfo_in_t *in, const bfo_hdr_
 {
     bool threads;
 
-    BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && bfo_link_is_empty(&req->want.key.link)); /* only the caller knows it */
+    BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se && bfo_link_is_empty(&req->posted.key.link)); /* only the caller knows it */
     BFO_ASSERT(0 == req->scheduling);
     BFO_ASSERT(!req->work.queued);
     BFO_ASSERT(NULL == req->regs && NULL == req->rget); /* bfo_recv_drop_extras() has dropped those of its last message */
@@ -124,7 +124,7 @@ inline void bfo_recv_act_take_eager(void *request, void *arg)
 static inline void all_is_here(bfo_recv_t *req)
 {
     BFO_ASSERT(BFO_SE(BFO_RECV_UNMATCHED, 0) == req->m.se); /* a receive gets one message */
-    BFO_ASSERT(bfo_link_is_empty(&req->want.key.link));
+    BFO_ASSERT(bfo_link_is_empty(&req->posted.key.link));
     BFO_MUST_FIRE(bfo_recv_fire_at(&req->m, BFO_KNOWN(BFO_RECV_UNMATCHED), BFO_REV_MATCHED_EAGER, false, req, NULL));
 }
 

@@ -110,13 +110,13 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         bfo_failover_answer_failed(req, BFO_MAX_RAILS, OPAL_ERROR);
         return OMPI_ERR_UNREACH;
     }
-    frag = bfo_spare_take(BFO_SPARE_FRAG);
+    frag = bfo_cache_take(BFO_CACHE_FRAG);
     if (NULL == frag) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     (void) bfo_add32(&req->open, 1);
     if (bfo_unlikely(__atomic_load_n(&req->copies, __ATOMIC_SEQ_CST))) {
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
         return bfo_recv_copies_instead(req);
     }
     r = rail_for_piece(peer, mask);
@@ -148,7 +148,7 @@ static int put_ask(bfo_recv_t *req, bfo_peer_t *peer)
         BFO_ASSERT(0 <= open);
         bfo_name_retire(&frag->name);
         put_ends(frag, false);
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
     }
     return rc;
 }
@@ -175,7 +175,7 @@ inline __attribute__((always_inline)) void bfo_recv_act_take_fin(void *request, 
     } else {
         bfo_recv_copy_from(req, frag->offset);
     }
-    bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
     rdma_ended(req, bfo_add32(&req->open, -1));
 }
 
@@ -214,7 +214,7 @@ void bfo_recv_forget_puts(bfo_recv_t *req)
         if (BFO_FRAG_PUT == __atomic_load_n(&frag->kind, __ATOMIC_ACQUIRE) && frag->recv == req) {
             bfo_name_retire(&frag->name);
             put_ends(frag, false);
-            bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+            bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
         }
     }
 }
@@ -324,7 +324,7 @@ static BFO_COLD void read_failed(bfo_frag_t *frag, uint8_t rail, int status, boo
         bfo_recv_copy_from(req, frag->offset);
     }
     if (frag != req->rget) {
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
     }
     open = bfo_add32(&req->open, -1);
     BFO_ASSERT(0 <= open);
@@ -371,7 +371,7 @@ static void read_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
     bfo_bulk_end(frag->peer, frag->rail, frag->peer->get_mask, length, true);
     if (frag != req->rget) {
         (void) bfo_add_size(&req->rget->carried[frag->rail], length);
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
     }
     bfo_stat_add(BFO_STAT_GET_BYTES, length);
     if (bfo_likely(req->length == bfo_add_size(&req->bytes, length))) {
@@ -445,14 +445,14 @@ static int read_start(bfo_recv_t *req, bfo_peer_t *peer)
 {
     const uint8_t mask = read_rails(req, peer), rail = rail_for_piece(peer, mask);
     const size_t limit = peer->rails[rail].get_limit;
-    bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
+    bfo_frag_t *frag = bfo_cache_take(BFO_CACHE_FRAG);
 
     if (bfo_unlikely(NULL == frag)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     (void) bfo_add32(&req->open, 1);
     if (bfo_unlikely(__atomic_load_n(&req->copies, __ATOMIC_SEQ_CST))) {
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
         return bfo_recv_copies_instead(req);
     }
     frag->remote = req->rget->remote + req->next;
@@ -549,7 +549,7 @@ void bfo_recv_begin_rget(bfo_recv_t *req, bfo_peer_t *peer, const bfo_in_t *in, 
     uint8_t rail;
 
     if (bfo_likely(0 != mask && bfo_recv_opens_to_writes(req, peer, mask))) {
-        req->rget = bfo_spare_take(BFO_SPARE_FRAG);
+        req->rget = bfo_cache_take(BFO_CACHE_FRAG);
     }
     if (bfo_unlikely(NULL == req->rget)) {
         req->open = 0;

@@ -359,7 +359,7 @@ static BFO_COLD void write_failed(bfo_frag_t *frag, int status, bool refused)
     if (copied) {
         write_finish(frag, BFO_FIN_REFUSED);
     }
-    bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
     if (copied) {
         bfo_send_put(req);
     } else {
@@ -393,7 +393,7 @@ static void write_completed(mca_btl_base_module_t *btl, struct mca_btl_base_endp
     bfo_rail_carried(frag->peer, frag->rail, frag->length);
     frag->gen = bfo_rail_gen(frag->peer, frag->rail); /* which carried it (B8), because the rail may have come back right before the post */
     is_taken = bfo_send_fire(&req->m, BFO_SEV_WRITE_OK, bfo_threads, req, frag);
-    bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
     if (bfo_likely(is_taken)) {
         bfo_send_put(req);
     } else {
@@ -413,7 +413,7 @@ static int write_try(bfo_work_t *work)
         if (!bfo_send_fire(&req->m, BFO_SEV_DISCARDED, bfo_threads, req, NULL)) {
             bfo_stat_drop(BFO_STAT_STALE); /* the request was abandoned (DESIGN.txt section 14.11) */
         }
-        bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+        bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
         bfo_send_put(req);
         return OMPI_SUCCESS;
     }
@@ -430,7 +430,7 @@ static int write_try(bfo_work_t *work)
 static inline __attribute__((always_inline)) int write_start(bfo_send_t *req, uint8_t rail, const bfo_put_hdr_t *put)
 {
     bfo_peer_t *peer = req->lane->peer;
-    bfo_frag_t *frag = bfo_spare_take(BFO_SPARE_FRAG);
+    bfo_frag_t *frag = bfo_cache_take(BFO_CACHE_FRAG);
 
     if (NULL == frag) {
         return OMPI_ERR_OUT_OF_RESOURCE;

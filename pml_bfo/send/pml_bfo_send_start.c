@@ -367,7 +367,7 @@ static inline __attribute__((always_inline)) void choose_rdma(bfo_send_t *req, b
     }
     if (peer->offers_reads) {
         if (mask == bfo_regs_make(peer, mask, req->base, size, MCA_BTL_REG_FLAG_REMOTE_READ, &req->regs)) {
-            req->rget = bfo_spare_take(BFO_SPARE_FRAG);
+            req->rget = bfo_cache_take(BFO_CACHE_FRAG);
             if (NULL != req->rget) {
                 BFO_ASSERT(BFO_FRAG_PUT != req->rget->kind); /* as in put_ask() */
                 req->rget->kind = BFO_FRAG_RGET;

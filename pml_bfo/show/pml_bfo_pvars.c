@@ -62,7 +62,7 @@ static int read_unexpected(const mca_base_pvar_t *pvar, void *value, void *objec
 
     memset(value, 0, bc->size * sizeof(unsigned));
     bfo_lock(&bc->lock);
-    bfo_match_count_gots(&bc->match, value, bc->size);
+    bfo_match_count_unexpected(&bc->match, value, bc->size);
     bfo_unlock(&bc->lock);
     return OPAL_SUCCESS;
 }

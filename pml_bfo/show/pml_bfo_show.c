@@ -118,13 +118,13 @@ static void dump_recvs(const ompi_communicator_t *comm)
 
 /* ---- messages and rails ------------------------------------------------------------------------------ */
 
-static void dump_message(unsigned ctx, const bfo_got_frag_t *g, const char *what)
+static void dump_message(unsigned ctx, const bfo_unexpected_frag_t *g, const char *what)
 {
     const bfo_hdr_t *h = (const bfo_hdr_t *) g->data;
     const bool whole = BFO_MSG_MATCH == h->common.type;
 
-    opal_output(0, "bfo: ctx %u message from %d tag %d seq %u waits for %s: %s, %zu bytes", ctx, g->got.by_key.src, g->got.by_key.tag, g->got.seq,
-                what, bfo_hdr_name(h->common.type), whole ? g->length - sizeof(bfo_match_hdr_t) : (size_t) h->rndv.msg_length);
+    opal_output(0, "bfo: ctx %u message from %d tag %d seq %u waits for %s: %s, %zu bytes", ctx, g->unexpected.by_key.src, g->unexpected.by_key.tag,
+                g->unexpected.seq, what, bfo_hdr_name(h->common.type), whole ? g->length - sizeof(bfo_match_hdr_t) : (size_t) h->rndv.msg_length);
 }
 
 static void dump_rails(const bfo_peer_t *peer, int verbose)
@@ -146,27 +146,29 @@ static void dump_rails(const bfo_peer_t *peer, int verbose)
 
 static void dump_lane(const ompi_communicator_t *comm, uint32_t rank, const bfo_lane_t *lane, int verbose)
 {
-    const bfo_link_t *own = &bfo_comm_of(comm)->match.own_gots;
+    const bfo_link_t *own = &bfo_comm_of(comm)->match.own_unexpected;
     uint32_t waiting = 0;
 
-    for (const bfo_link_t *l = lane->match.gots.next; l != &lane->match.gots; l = l->next) {
+    for (const bfo_link_t *l = lane->match.unexpected.next; l != &lane->match.unexpected; l = l->next) {
         ++waiting;
         if (verbose > 0) {
-            dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got), "a receive");
+            dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_unexpected_t, by_lane), bfo_unexpected_frag_t, unexpected),
+                         "a receive");
         }
     }
     for (const bfo_link_t *l = own->next; l != own; l = l->next) {
-        const bfo_got_t *got = bfo_container(l, bfo_got_t, by_comm);
+        const bfo_unexpected_t *unexpected = bfo_container(l, bfo_unexpected_t, by_comm);
 
-        if ((uint32_t) got->by_key.src == rank) {
+        if ((uint32_t) unexpected->by_key.src == rank) {
             ++waiting;
             if (verbose > 0) {
-                dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(got, bfo_got_frag_t, got), "a receive");
+                dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(unexpected, bfo_unexpected_frag_t, unexpected), "a receive");
             }
         }
     }
     for (const bfo_link_t *l = lane->match.early.next; verbose > 0 && l != &lane->match.early; l = l->next) {
-        dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_got_t, by_lane), bfo_got_frag_t, got), "those in front of it");
+        dump_message(BFO_OMPI_CTX_OF(comm), bfo_container(bfo_container(l, bfo_unexpected_t, by_lane), bfo_unexpected_frag_t, unexpected),
+                     "those in front of it");
     }
     opal_output(0, "bfo: ctx %u rank %u is %s: next to send %u, next expected %u, %u waiting, %u early, rails up 0x%x%s", BFO_OMPI_CTX_OF(comm), rank,
                 OPAL_NAME_PRINT(lane->peer->proc->super.proc_name), lane->next_send, lane->match.next_recv, waiting, lane->match.n_early,
@@ -180,7 +182,7 @@ static void dump_process(int verbose)
     uint32_t orphans = 0, fins = 0;
 
     for (const bfo_link_t *l = bfo.orphans.next; l != &bfo.orphans; l = l->next) {
-        const bfo_got_frag_t *g = bfo_container(l, bfo_got_frag_t, link);
+        const bfo_unexpected_frag_t *g = bfo_container(l, bfo_unexpected_frag_t, link);
 
         ++orphans;
         if (verbose > 0) {

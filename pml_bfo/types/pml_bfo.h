@@ -49,7 +49,7 @@ typedef struct {
 
     opal_free_list_t frag_list; /* bfo_frag_t */
     opal_free_list_t regs_list; /* bfo_regs_t */
-    opal_free_list_t got_list;  /* bfo_got_frag_t */
+    opal_free_list_t got_list;  /* bfo_unexpected_frag_t */
     opal_free_list_t ctl_list;  /* bfo_ctl_t */
 
     bfo_peer_t *peers;       /* all peers, the newest first; read without a lock, because no peer is freed before the end. Lock: lock */
@@ -57,7 +57,7 @@ typedef struct {
     bfo_comm_t **comms[256]; /* by context id, in chunks of 256; used because a lookup in Open MPI's table takes a lock. Lock: lock */
     opal_mutex_t lock;       /* protects comms, orphans, the creation of lanes, and every peer's set-up and kept counters */
     bfo_link_t held_fins;    /* bfo_ctl_t.work.link: FINs that wait for a fence. Lock: lock */
-    bfo_link_t orphans;      /* bfo_got_frag_t for communicators that do not exist here yet */
+    bfo_link_t orphans;      /* bfo_unexpected_frag_t for communicators that do not exist here yet */
 
     opal_mutex_t pending_lock;
     bfo_link_t pending; /* bfo_peer_t.turn: peers with work that waits for a rail. Lock: pending_lock */

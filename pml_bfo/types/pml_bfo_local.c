@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Per-thread spares and counters, and who recycles a request. DESIGN.txt sections 14.3 and 14.7.
+ * Per-thread caches and counters, and who recycles a request. DESIGN.txt sections 14.3 and 14.7.
  */
 #include "types/pml_bfo.h"
 
@@ -14,28 +14,28 @@
 #include <string.h>
 #include <time.h>
 
-#define SPARES 64u
+#define CACHED 64u
 
 bool bfo_threads;
 bfo_local_t bfo_local_first;
 __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
-unsigned bfo_spare_most;
+unsigned bfo_cache_most;
 char bfo_freed_mark;
 
 static pthread_key_t key;                                /* its destructor, thread_ended(), runs when a thread ends */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list, and the spares and counts of ended threads */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list, and the caches and counts of ended threads */
 
 static opal_free_list_t *list_of(unsigned kind)
 {
     switch (kind) {
-    case BFO_SPARE_SEND:
+    case BFO_CACHE_SEND:
         return &mca_pml_base_send_requests;
-    case BFO_SPARE_RECV:
+    case BFO_CACHE_RECV:
         return &mca_pml_base_recv_requests;
-    case BFO_SPARE_FRAG:
+    case BFO_CACHE_FRAG:
         return &bfo.frag_list;
     default:
-        BFO_ASSERT(BFO_SPARE_GOT == kind);
+        BFO_ASSERT(BFO_CACHE_UNEXPECTED == kind);
         return &bfo.got_list;
     }
 }
@@ -48,15 +48,15 @@ static bool is_named(unsigned kind, opal_free_list_item_t *item)
     bfo_ids_t *ids;
 
     switch (kind) {
-    case BFO_SPARE_SEND:
+    case BFO_CACHE_SEND:
         name = &((bfo_send_t *) item)->name;
         ids = &bfo.sends;
         break;
-    case BFO_SPARE_RECV:
+    case BFO_CACHE_RECV:
         name = &((bfo_recv_t *) item)->name;
         ids = &bfo.recvs;
         break;
-    case BFO_SPARE_FRAG:
+    case BFO_CACHE_FRAG:
         name = &((bfo_frag_t *) item)->name;
         ids = &bfo.frags;
         break;
@@ -75,12 +75,12 @@ static void *named(unsigned kind, opal_free_list_item_t *item)
     return item;
 }
 
-void *bfo_spare_get(unsigned kind)
+void *bfo_cache_get(unsigned kind)
 {
     return named(kind, opal_free_list_get(list_of(kind)));
 }
 
-void *bfo_spare_beyond_limit(unsigned kind)
+void *bfo_cache_beyond_limit(unsigned kind)
 {
     opal_free_list_t *list = list_of(kind);
     opal_free_list_item_t *item = NULL;
@@ -94,7 +94,7 @@ void *bfo_spare_beyond_limit(unsigned kind)
     return named(kind, item);
 }
 
-void bfo_spare_return(unsigned kind, opal_free_list_item_t *item)
+void bfo_cache_return(unsigned kind, opal_free_list_item_t *item)
 {
     opal_free_list_return(list_of(kind), item);
 }
@@ -126,17 +126,17 @@ void bfo_lock_wait(bfo_lock_t *lock)
     }
 }
 
-static void give_back_spares(bfo_local_t *me)
+static void give_back_cached(bfo_local_t *me)
 {
-    for (unsigned kind = 0; kind < BFO_SPARE_KINDS; ++kind) {
-        BFO_ASSERT((NULL == me->spare[kind].first) == (0 == me->spare[kind].n));
-        while (NULL != me->spare[kind].first) {
-            opal_free_list_item_t *item = me->spare[kind].first;
+    for (unsigned kind = 0; kind < BFO_CACHE_KINDS; ++kind) {
+        BFO_ASSERT((NULL == me->cached[kind].first) == (0 == me->cached[kind].n));
+        while (NULL != me->cached[kind].first) {
+            opal_free_list_item_t *item = me->cached[kind].first;
 
-            me->spare[kind].first = (opal_free_list_item_t *) item->super.opal_list_next;
-            bfo_spare_return(kind, item);
+            me->cached[kind].first = (opal_free_list_item_t *) item->super.opal_list_next;
+            bfo_cache_return(kind, item);
         }
-        me->spare[kind].n = 0;
+        me->cached[kind].n = 0;
     }
 }
 
@@ -156,7 +156,7 @@ static void thread_ended(void *arg)
         bfo_local_first.stats[s] += me->stats[s];
     }
     pthread_mutex_unlock(&lock);
-    give_back_spares(me);
+    give_back_cached(me);
     bfo_local_mine = NULL;
     free(me);
 }
@@ -184,19 +184,19 @@ bfo_local_t *bfo_local_make(void)
 void bfo_local_init(void)
 {
     bfo_threads = opal_uses_threads;
-    bfo_spare_most = bfo_params.free_list_max < 0 ? SPARES : 1;
+    bfo_cache_most = bfo_params.free_list_max < 0 ? CACHED : 1;
     (void) pthread_key_create(&key, thread_ended);
 }
 
 void bfo_local_finalize(void)
 {
     (void) pthread_key_delete(key);
-    give_back_spares(&bfo_local_first);
+    give_back_cached(&bfo_local_first);
     while (NULL != bfo_local_first.next) {
         bfo_local_t *me = bfo_local_first.next;
 
         bfo_local_first.next = me->next;
-        give_back_spares(me);
+        give_back_cached(me);
         free(me);
     }
     bfo_local_mine = NULL;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The bfo authors
  *
  * What each thread keeps for itself, so that two threads do not bounce a cache line between them with every
- * message: spare requests and fragments, and counters. And the rule who recycles a request. DESIGN.txt section 14.7.
+ * message: cached requests and fragments, and counters. And the rule who recycles a request. DESIGN.txt section 14.7.
  */
 #ifndef PML_BFO_LOCAL_H
 #define PML_BFO_LOCAL_H
@@ -16,13 +16,13 @@
 
 #include <time.h>
 
-enum { BFO_SPARE_SEND, BFO_SPARE_RECV, BFO_SPARE_FRAG, BFO_SPARE_GOT, BFO_SPARE_KINDS };
+enum { BFO_CACHE_SEND, BFO_CACHE_RECV, BFO_CACHE_FRAG, BFO_CACHE_UNEXPECTED, BFO_CACHE_KINDS };
 
 typedef struct bfo_local_t {
     struct {
         opal_free_list_item_t *first; /* chained by opal_list_next */
         unsigned n;
-    } spare[BFO_SPARE_KINDS];
+    } cached[BFO_CACHE_KINDS];
     uint64_t stats[BFO_STAT_COUNT]; /* written by this thread, read by any */
     uint32_t turn;                  /* odd while the thread is between bfo_enter() and bfo_leave(); read by any */
     uint32_t depth;                 /* nesting of bfo_enter(). In bfo_local_first: number of threads inside that have no bfo_local_t; atomic */
@@ -34,7 +34,7 @@ extern BFO_OURS bfo_local_t bfo_local_first;
 /* One word: small enough for the static TLS that the loader reserves for plugins. */
 extern BFO_OURS __thread bfo_local_t *bfo_local_mine __attribute__((tls_model("initial-exec")));
 /* Most items of each kind that a thread keeps. If the user has set a limit it is 1, because other threads may need the rest. */
-extern BFO_OURS unsigned bfo_spare_most;
+extern BFO_OURS unsigned bfo_cache_most;
 
 /* ---- pml_bfo_local.c ------------------------------------------------------------------------------ */
 void bfo_local_init(void);
@@ -48,10 +48,10 @@ uint64_t bfo_local_stat(bfo_stat_t s);
 bool bfo_local_all_left(void) BFO_COLD;
 /* Zeroed memory that shares no cache line with other memory. The caller frees it with free(). NULL without memory. */
 void *bfo_calloc_line(size_t size);
-void *bfo_spare_get(unsigned kind) __attribute__((noinline));
+void *bfo_cache_get(unsigned kind) __attribute__((noinline));
 /* Makes one item more than the user's limit allows; the free list keeps it from then on. NULL without memory. */
-void *bfo_spare_beyond_limit(unsigned kind) BFO_COLD;
-void bfo_spare_return(unsigned kind, opal_free_list_item_t *item) __attribute__((noinline));
+void *bfo_cache_beyond_limit(unsigned kind) BFO_COLD;
+void bfo_cache_return(unsigned kind, opal_free_list_item_t *item) __attribute__((noinline));
 
 static inline bfo_local_t *bfo_local(void)
 {
@@ -62,33 +62,33 @@ static inline bfo_local_t *bfo_local(void)
 }
 
 /* An element of the free list of that kind, or NULL. */
-static inline void *bfo_spare_take(unsigned kind)
+static inline void *bfo_cache_take(unsigned kind)
 {
     bfo_local_t *me = bfo_local();
-    opal_free_list_item_t *item = NULL == me ? NULL : me->spare[kind].first;
+    opal_free_list_item_t *item = NULL == me ? NULL : me->cached[kind].first;
 
     if (bfo_unlikely(NULL == item)) {
-        return bfo_spare_get(kind);
+        return bfo_cache_get(kind);
     }
-    BFO_ASSERT(0 != me->spare[kind].n);
-    me->spare[kind].first = (opal_free_list_item_t *) item->super.opal_list_next;
-    --me->spare[kind].n;
-    BFO_ASSERT((NULL == me->spare[kind].first) == (0 == me->spare[kind].n));
+    BFO_ASSERT(0 != me->cached[kind].n);
+    me->cached[kind].first = (opal_free_list_item_t *) item->super.opal_list_next;
+    --me->cached[kind].n;
+    BFO_ASSERT((NULL == me->cached[kind].first) == (0 == me->cached[kind].n));
     return item;
 }
-static inline void bfo_spare_give(unsigned kind, opal_free_list_item_t *item)
+static inline void bfo_cache_give(unsigned kind, opal_free_list_item_t *item)
 {
     bfo_local_t *me = bfo_local();
 
-    if (bfo_unlikely(NULL == me || me->spare[kind].n >= bfo_spare_most)) {
-        bfo_spare_return(kind, item);
+    if (bfo_unlikely(NULL == me || me->cached[kind].n >= bfo_cache_most)) {
+        bfo_cache_return(kind, item);
         return;
     }
-    BFO_ASSERT(item != me->spare[kind].first); /* otherwise it was given back twice */
-    item->super.opal_list_next = (opal_list_item_t *) me->spare[kind].first;
-    me->spare[kind].first = item;
-    ++me->spare[kind].n;
-    BFO_ASSERT(me->spare[kind].n <= bfo_spare_most);
+    BFO_ASSERT(item != me->cached[kind].first); /* otherwise it was given back twice */
+    item->super.opal_list_next = (opal_list_item_t *) me->cached[kind].first;
+    me->cached[kind].first = item;
+    ++me->cached[kind].n;
+    BFO_ASSERT(me->cached[kind].n <= bfo_cache_most);
 }
 
 static inline void bfo_stat_add(bfo_stat_t s, uint64_t n)

@@ -158,9 +158,9 @@ typedef struct bfo_comm_t {
 } bfo_comm_t;
 
 /* A first fragment that waits for a receive, for its turn, or for its communicator. */
-typedef struct bfo_got_frag_t {
+typedef struct bfo_unexpected_frag_t {
     opal_free_list_item_t super;
-    bfo_got_t got;
+    bfo_unexpected_t unexpected;
     bfo_link_t link;            /* in bfo.orphans */
     mca_btl_base_module_t *btl; /* the module over which the fragment arrived */
     bfo_peer_t *peer;           /* the process that sent the fragment according to the BTL, or NULL */
@@ -168,7 +168,7 @@ typedef struct bfo_got_frag_t {
     size_t offset;              /* in the message, of a part that came out of order (bfo_recv_t.ahead) */
     char *data;                 /* room, or malloc */
     char room[];                /* pml_bfo_unexpected_limit bytes */
-} bfo_got_frag_t;
+} bfo_unexpected_frag_t;
 
 /* ---- work that waits for resources --------------------------------------------------------------- */
 
@@ -261,10 +261,10 @@ typedef struct bfo_recv_t {
     bool extras;   /* something must be released at the end: see bfo_recv_drop_extras() */
     bool prepared; /* the convertor and `ahead` are */
     uint32_t match_seq;
-    bfo_want_t want;  /* Lock: the communicator's */
-    bfo_lane_t *lane; /* of the source; NULL while that is unknown */
-    size_t capacity;  /* bytes the buffer takes */
-    size_t length;    /* of the message */
+    bfo_posted_t posted; /* Lock: the communicator's */
+    bfo_lane_t *lane;    /* of the source; NULL while that is unknown */
+    size_t capacity;     /* bytes the buffer takes */
+    size_t length;       /* of the message */
     char *base;
     bfo_regs_t *regs;
     struct bfo_frag_t *rget; /* the READ side's copy of the sender's address and handles */
@@ -279,14 +279,14 @@ typedef struct bfo_recv_t {
     size_t end;
     size_t copy_from; /* with `copies`: everything before it has been written or read. Lock: bfo.lock */
     size_t unpacked;  /* strided buffer: bytes unpacked so far, in order. Lock: unpack_lock */
-    bfo_link_t ahead; /* strided buffer: bfo_got_frag_t beyond `unpacked`, by offset. Lock: unpack_lock */
+    bfo_link_t ahead; /* strided buffer: bfo_unexpected_frag_t beyond `unpacked`, by offset. Lock: unpack_lock */
     bfo_work_t work;  /* PUTs or READs to be started */
     bfo_name_t name;
     uint8_t fence_mask; /* rails that NOTIFY named dead, by name; like fence_gen written before state QUIESCE */
     uint16_t fence_gen[BFO_MAX_RAILS];
 } bfo_recv_t;
 _Static_assert(BFO_IS_NEAR(bfo_recv_t, req_recv, m) && BFO_IS_NEAR(bfo_recv_t, req_recv, prepared) && BFO_IS_NEAR(bfo_recv_t, req_recv, match_seq)
-                   && BFO_IS_NEAR(bfo_recv_t, req_recv, want) && BFO_IS_NEAR(bfo_recv_t, req_recv, lane)
+                   && BFO_IS_NEAR(bfo_recv_t, req_recv, posted) && BFO_IS_NEAR(bfo_recv_t, req_recv, lane)
                    && BFO_IS_NEAR(bfo_recv_t, req_recv, capacity) && BFO_IS_NEAR(bfo_recv_t, req_recv, length)
                    && BFO_IS_NEAR(bfo_recv_t, req_recv, base) && BFO_IS_NEAR(bfo_recv_t, req_recv, rget) && BFO_IS_NEAR(bfo_recv_t, req_recv, holds),
                "a short receive uses more than two cache lines of its own");

@@ -11,7 +11,7 @@
 #include "failover/pml_bfo_failover_peer.h"
 #include "types/pml_bfo_local.h"
 #include "rails/pml_bfo_post.h"
-#include "ends/pml_bfo_recv_got.h"
+#include "ends/pml_bfo_recv_unexpected.h"
 #include "ulfm/pml_bfo_revoke.h"
 
 /* There is no receive: `request` is the peer, `arg` the answer. */
@@ -61,13 +61,13 @@ static bool refuses(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h)
 /* Moves the unexpected messages that are revoked into a ring. Locks: the communicator's held. */
 static void take_revoked(bfo_comm_t *bc, bfo_link_t *ring)
 {
-    bfo_got_t *next;
+    bfo_unexpected_t *next;
 
-    for (bfo_got_t *got = bfo_match_after(&bc->match, NULL); NULL != got; got = next) {
-        next = bfo_match_after(&bc->match, got);
-        if (is_revoked(bc->comm, got->by_key.tag)) {
-            bfo_match_take(&bc->match, got);
-            bfo_link_append(ring, &bfo_container(got, bfo_got_frag_t, got)->link);
+    for (bfo_unexpected_t *unexpected = bfo_match_after(&bc->match, NULL); NULL != unexpected; unexpected = next) {
+        next = bfo_match_after(&bc->match, unexpected);
+        if (is_revoked(bc->comm, unexpected->by_key.tag)) {
+            bfo_match_take(&bc->match, unexpected);
+            bfo_link_append(ring, &bfo_container(unexpected, bfo_unexpected_frag_t, unexpected)->link);
         }
     }
 }
@@ -98,11 +98,11 @@ static void revoke_one(ompi_communicator_t *comm, bool coll_only)
     bfo_unlock(&bc->lock);
     BFO_UNLOCK(&bfo.lock);
     while (!bfo_link_is_empty(&ring)) {
-        bfo_got_frag_t *g = bfo_container(ring.next, bfo_got_frag_t, link);
+        bfo_unexpected_frag_t *g = bfo_container(ring.next, bfo_unexpected_frag_t, link);
 
         bfo_link_remove(&g->link);
-        refuse(bc->lanes[g->got.by_key.src]->peer, (const bfo_hdr_t *) g->data, !comm->comm_revoked);
-        bfo_got_free(g);
+        refuse(bc->lanes[g->unexpected.by_key.src]->peer, (const bfo_hdr_t *) g->data, !comm->comm_revoked);
+        bfo_unexpected_free(g);
     }
 }
 

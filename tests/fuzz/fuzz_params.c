@@ -192,7 +192,7 @@ static void protocol_by_length(void)
 /* Is a message of this length (with its header) kept in an element of the list while it waits for its communicator? */
 static bool is_kept_in_element(size_t length)
 {
-    const bfo_got_frag_t *g;
+    const bfo_unexpected_frag_t *g;
     union {
         bfo_match_hdr_t h;
         char bytes[2000];
@@ -203,7 +203,7 @@ static bool is_kept_in_element(size_t length)
     bfo_hdr_pack_match(&message.h, BFO_MSG_MATCH, 0, (uint16_t) world_comm[1]->c_contextid, 1, 4, 0);
     world_receive(&world_btl[0], BFO_TAG(BFO_MSG_MATCH), &message, length, length);
     must(!bfo_link_is_empty(&bfo.orphans), "a message does not wait for its communicator");
-    g = bfo_container(bfo.orphans.next, bfo_got_frag_t, link);
+    g = bfo_container(bfo.orphans.next, bfo_unexpected_frag_t, link);
     is = g->data == g->room;
     world_drain();
     world_end();

@@ -270,7 +270,7 @@ static void number_that_was_passed_is_used(mca_pml_base_send_mode_t mode, bool n
     bfo_params.free_list_max = no_requests ? 4 : most;
     world_begin();
     for (unsigned i = 0; no_requests && i < 8; ++i) {
-        spare[i] = bfo_spare_take(BFO_SPARE_SEND);
+        spare[i] = bfo_cache_take(BFO_CACHE_SEND);
     }
     must(!no_requests || NULL == spare[7], "there are more requests than allowed");
     world_in_sendi = pass_by_and_refuse_one;
@@ -281,7 +281,7 @@ static void number_that_was_passed_is_used(mca_pml_base_send_mode_t mode, bool n
     all_succeed();
     give_back(request, "a message does not end well after a later number was used");
     for (unsigned i = 0; i < 8 && NULL != spare[i]; ++i) {
-        bfo_spare_give(BFO_SPARE_SEND, spare[i]);
+        bfo_cache_give(BFO_CACHE_SEND, spare[i]);
     }
     world_drain();
     world_end();

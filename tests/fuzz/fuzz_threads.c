@@ -292,13 +292,13 @@ static void second_fin_finds_nobody(void)
 
     life_begins();
     dropped = bfo_local_stat(BFO_STAT_STALE);
-    frag = bfo_spare_take(BFO_SPARE_FRAG);
+    frag = bfo_cache_take(BFO_CACHE_FRAG);
     frag->send = NULL;
     frag->recv = NULL;
     bfo_send_on_fin(frag, &fin);
     bfo_recv_on_fin(frag, &fin);
     must(dropped + 2 == bfo_local_stat(BFO_STAT_STALE), "a FIN of a fragment without a request was not dropped");
-    bfo_spare_give(BFO_SPARE_FRAG, &frag->super);
+    bfo_cache_give(BFO_CACHE_FRAG, &frag->super);
     life_ends();
 }
 

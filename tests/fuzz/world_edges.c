@@ -358,7 +358,7 @@ static void request_beyond_the_limit_is_the_lists(void)
 
     bfo_params.free_list_max = 4;
     world_begin();
-    while (n < 8 && NULL != (spare[n] = bfo_spare_take(BFO_SPARE_SEND))) {
+    while (n < 8 && NULL != (spare[n] = bfo_cache_take(BFO_CACHE_SEND))) {
         ++n;
     }
     must(4 == n && 4 == mca_pml_base_send_requests.fl_num_allocated, "the limit is not kept");

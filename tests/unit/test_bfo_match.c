@@ -28,8 +28,8 @@ typedef struct {
 } item_t;
 
 typedef struct {
-    item_t wants[MAX], gots[MAX];
-    int n_wants, n_gots;
+    item_t wants[MAX], unexpected[MAX];
+    int n_wants, n_unexpected;
 } model_t;
 static model_t models[COMMS], *model = models; /* model: of the current communicator */
 
@@ -55,7 +55,7 @@ static int model_arrive(int src, int tag, int id)
             return list_take(model->wants, &model->n_wants, i);
         }
     }
-    model->gots[model->n_gots++] = (item_t){src, tag, id};
+    model->unexpected[model->n_unexpected++] = (item_t){src, tag, id};
     return -1;
 }
 
@@ -63,8 +63,8 @@ static int model_find(int src, int tag)
 {
     const item_t want = {src, tag, 0};
 
-    for (int i = 0; i < model->n_gots; ++i) {
-        if (fits(&want, model->gots[i].src, model->gots[i].tag)) {
+    for (int i = 0; i < model->n_unexpected; ++i) {
+        if (fits(&want, model->unexpected[i].src, model->unexpected[i].tag)) {
             return i;
         }
     }
@@ -76,7 +76,7 @@ static int model_post(int src, int tag, int id)
     const int i = model_find(src, tag);
 
     if (i >= 0) {
-        return list_take(model->gots, &model->n_gots, i);
+        return list_take(model->unexpected, &model->n_unexpected, i);
     }
     model->wants[model->n_wants++] = (item_t){src, tag, id};
     return -1;
@@ -85,11 +85,11 @@ static int model_post(int src, int tag, int id)
 /* ---- the product, called as the dispatch calls it -------------------------------------------------- */
 
 typedef struct {
-    bfo_want_t want;
+    bfo_posted_t want;
     int id;
 } my_want_t;
 typedef struct {
-    bfo_got_t got;
+    bfo_unexpected_t got;
     int id;
 } my_got_t;
 
@@ -117,10 +117,10 @@ static my_want_t *want_new(int src, int tag, int id)
 }
 
 /* Delivers a message that is next in sequence; compares the match with the model at once. */
-static void deliver_one(bfo_got_t *got)
+static void deliver_one(bfo_unexpected_t *got)
 {
     my_got_t *g = bfo_container(got, my_got_t, got);
-    bfo_want_t *want = bfo_match_arrive(&here->m, &here->lanes[got->by_key.src], got->by_key.src, got->by_key.tag);
+    bfo_posted_t *want = bfo_match_arrive(&here->m, &here->lanes[got->by_key.src], got->by_key.src, got->by_key.tag);
     const int expected = model_arrive(got->by_key.src, got->by_key.tag, g->id);
 
     if (NULL == want) {
@@ -135,7 +135,7 @@ static void deliver_one(bfo_got_t *got)
 
 static void deliver_held(bfo_lane_match_t *lane)
 {
-    for (bfo_got_t *got = bfo_lane_next_held(lane); NULL != got; got = bfo_lane_next_held(lane)) {
+    for (bfo_unexpected_t *got = bfo_lane_next_held(lane); NULL != got; got = bfo_lane_next_held(lane)) {
         deliver_one(got);
     }
 }
@@ -170,7 +170,7 @@ static void arrive(int src, int tag, uint32_t seq, int id)
 static my_want_t *post(int src, int tag, int id)
 {
     bfo_lane_match_t *lane = BFO_ANY_SOURCE == src ? NULL : &here->lanes[src];
-    bfo_got_t *got = bfo_match_peek(&here->m, lane, src, tag);
+    bfo_unexpected_t *got = bfo_match_peek(&here->m, lane, src, tag);
     const int expected = model_post(src, tag, id);
     my_want_t *w;
 
@@ -201,7 +201,7 @@ static const int *tags = plain_tags;
 
 static void end_wants_of(int src, int tag)
 {
-    bfo_want_t *w;
+    bfo_posted_t *w;
 
     while (NULL != (w = bfo_match_arrive(&here->m, &here->lanes[src], src, tag))) {
         free(bfo_container(w, my_want_t, want));
@@ -211,9 +211,9 @@ static void end_wants_of(int src, int tag)
 static void teardown_lanes(void)
 {
     unsigned waiting[SOURCES] = {0};
-    bfo_got_t *got;
+    bfo_unexpected_t *got;
 
-    bfo_match_count_gots(&here->m, waiting, SOURCES);
+    bfo_match_count_unexpected(&here->m, waiting, SOURCES);
     while (NULL != (got = bfo_match_some(&here->m))) {
         assert_in_range(got->by_key.src, 0, SOURCES - 1);
         assert_int_not_equal(0, waiting[got->by_key.src]--);
@@ -223,7 +223,7 @@ static void teardown_lanes(void)
     for (int s = 0; s < SOURCES; ++s) {
         assert_int_equal(0, waiting[s]);
     }
-    assert_int_equal(0, here->m.n_gots);
+    assert_int_equal(0, here->m.n_unexpected);
     for (int s = 0; s < SOURCES; ++s) { /* send messages that fit the receives that are still posted */
         for (int tag = -3; tag < 8; ++tag) {
             end_wants_of(s, tag);
@@ -232,7 +232,7 @@ static void teardown_lanes(void)
             end_wants_of(s, tags[i]);
         }
     }
-    assert_int_equal(0, here->m.n_wild + here->m.wants.n_keys + here->m.gots_key.n_keys + here->m.gots_tag.n_keys);
+    assert_int_equal(0, here->m.n_wild + here->m.posted.n_keys + here->m.unexpected_key.n_keys + here->m.unexpected_tag.n_keys);
     bfo_match_free(&here->m);
 }
 
@@ -306,13 +306,13 @@ static void op_cancel(int comm)
 static void op_probe(int src, bool take)
 {
     const int any = roll(2), tag = roll(2) ? BFO_ANY_TAG : pick_tag(&run.seed);
-    bfo_got_t *got = bfo_match_peek(&here->m, any ? NULL : &here->lanes[src], any ? BFO_ANY_SOURCE : src, tag);
+    bfo_unexpected_t *got = bfo_match_peek(&here->m, any ? NULL : &here->lanes[src], any ? BFO_ANY_SOURCE : src, tag);
     const int i = model_find(any ? BFO_ANY_SOURCE : src, tag);
     my_got_t *g = NULL == got ? NULL : bfo_container(got, my_got_t, got);
 
-    assert_int_equal(i < 0 ? 0 : model->gots[i].id, NULL == g ? 0 : g->id);
+    assert_int_equal(i < 0 ? 0 : model->unexpected[i].id, NULL == g ? 0 : g->id);
     if (take && NULL != g && run.n_taken < HELD) {
-        assert_int_equal(g->id, list_take(model->gots, &model->n_gots, i));
+        assert_int_equal(g->id, list_take(model->unexpected, &model->n_unexpected, i));
         bfo_match_take(&here->m, got);
         run.taken[run.n_taken].got = g;
         run.taken[run.n_taken++].copy = *g;
@@ -404,7 +404,7 @@ static void one_schedule(unsigned seed, uint32_t first)
             assert_true(bfo_link_is_empty(&here->lanes[s].early));
             assert_int_equal(first + run.n_out[c][s], here->lanes[s].next_recv);
         }
-        assert_int_equal(model->n_gots, here->m.n_gots);
+        assert_int_equal(model->n_unexpected, here->m.n_unexpected);
         teardown_lanes();
     }
     use(0);
@@ -466,7 +466,7 @@ static void walk_sees_each_message_once(void **state)
                      {.got = {.by_key = {.src = 0, .tag = 1}, .seq = 5}},
                      {.got = {.by_key = {.src = 0, .tag = -7}, .seq = 6}}};
     const int order[4] = {0, 2, 1, 3}; /* Open MPI's own tags at the end */
-    bfo_got_t *got = NULL;
+    bfo_unexpected_t *got = NULL;
 
     setup_lanes(3);
     assert_null(bfo_match_after(&here->m, NULL));
@@ -511,10 +511,10 @@ static void any_tag_does_not_take_messages_of_open_mpi(void **state)
     assert_non_null(w);
     assert_non_null(post(BFO_ANY_SOURCE, BFO_ANY_TAG, 2));
     arrive(0, -20, 0, 3);
-    assert_int_equal(1, here->m.n_gots);
+    assert_int_equal(1, here->m.n_unexpected);
     assert_null(post(0, -20, 4));
     arrive(0, 0, 1, 5);
-    assert_int_equal(0, here->m.n_gots);
+    assert_int_equal(0, here->m.n_unexpected);
     teardown_lanes();
 }
 
@@ -528,7 +528,7 @@ static void withdrawn_receive_is_not_matched(void **state)
     assert_true(bfo_link_is_empty(&w->want.key.link));
     model->n_wants = 0;
     arrive(1, 7, 0, 2);
-    assert_int_equal(1, here->m.n_gots);
+    assert_int_equal(1, here->m.n_unexpected);
     free(w);
     w = post(BFO_ANY_SOURCE, BFO_ANY_TAG, 3);
     assert_null(w);
@@ -553,8 +553,8 @@ static void any_source_takes_the_earliest_of_its_tag(void **state)
             assert_null(post(i % 3 ? BFO_ANY_SOURCE : i % SOURCES, tag, 1000 + i));
         }
     }
-    assert_int_equal(model->n_gots, here->m.n_gots);
-    assert_true(model->n_gots < 100);
+    assert_int_equal(model->n_unexpected, here->m.n_unexpected);
+    assert_true(model->n_unexpected < 100);
     teardown_lanes();
 }
 

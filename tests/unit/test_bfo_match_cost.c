@@ -49,12 +49,12 @@ static double now(void)
 /* Nanoseconds for a match while `depth` receives are posted that do not fit. */
 static double cost_posted(int depth)
 {
-    bfo_want_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.key = {.src = 0, .tag = 1 << 20}};
+    bfo_posted_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.key = {.src = 0, .tag = 1 << 20}};
     double best = 1e18;
 
     setup();
     for (int i = 0; i < depth; ++i) {
-        others[i] = (bfo_want_t){.key = {.src = i % SOURCES, .tag = i}};
+        others[i] = (bfo_posted_t){.key = {.src = i % SOURCES, .tag = i}};
         bfo_match_post(&own.m, &own.lanes[i % SOURCES], &others[i]);
     }
     for (int round = 0; round < 20; ++round) {
@@ -73,12 +73,12 @@ static double cost_posted(int depth)
 
 static double cost_unexpected(int depth)
 {
-    bfo_got_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.by_key = {.src = 0, .tag = 1 << 20}};
+    bfo_unexpected_t *others = calloc((size_t) depth + 1, sizeof(*others)), mine = {.by_key = {.src = 0, .tag = 1 << 20}};
     double best = 1e18;
 
     setup();
     for (int i = 0; i < depth; ++i) {
-        others[i] = (bfo_got_t){.by_key = {.src = i % SOURCES, .tag = i}};
+        others[i] = (bfo_unexpected_t){.by_key = {.src = i % SOURCES, .tag = i}};
         bfo_match_store(&own.m, &own.lanes[i % SOURCES], &others[i]);
     }
     for (int round = 0; round < 20; ++round) {
@@ -111,7 +111,7 @@ static int even_then_odd(int i, int n)
 /* Nanoseconds for an early message, from its arrival to its turn, when `n` (even) arrive before their predecessor, in this order. */
 static double cost_early(int n, int (*order)(int, int))
 {
-    bfo_got_t *gots = calloc((size_t) n, sizeof(*gots)), *got;
+    bfo_unexpected_t *unexpected = calloc((size_t) n, sizeof(*unexpected)), *got;
     bfo_lane_match_t *lane = own.lanes;
     double t;
 
@@ -120,10 +120,10 @@ static double cost_early(int n, int (*order)(int, int))
     for (int i = 0; i < n; ++i) {
         const uint32_t seq = 1 + (uint32_t) order(i, n);
 
-        gots[i].seq = seq;
+        unexpected[i].seq = seq;
         assert_int_equal(BFO_SEQ_EARLY, bfo_lane_admit_among(lane, seq));
         assert_false(bfo_lane_is_held(lane, seq));
-        bfo_lane_hold(lane, &gots[i]);
+        bfo_lane_hold(lane, &unexpected[i]);
     }
     assert_int_equal(BFO_SEQ_NEXT, bfo_lane_admit_among(lane, 0));
     for (uint32_t seq = 1; NULL != (got = bfo_lane_next_held(lane)); ++seq) {
@@ -131,7 +131,7 @@ static double cost_early(int n, int (*order)(int, int))
     }
     t = now() - t;
     assert_int_equal(n + 1, lane->next_recv);
-    free(gots);
+    free(unexpected);
     return t / n;
 }
 
@@ -186,8 +186,8 @@ typedef struct {
     enum { POSTED, UNEXPECTED, EARLY } kind;
 } cost_t;
 
-static bfo_want_t *waiting_wants;
-static bfo_got_t *waiting_gots;
+static bfo_posted_t *waiting_wants;
+static bfo_unexpected_t *waiting_gots;
 static int waiting, one_tag, other_tag; /* the two tags meet in one bin, with source 0 and with any source */
 
 static int source_0(int i)
@@ -229,7 +229,7 @@ static int tag_doubled(int i)
 
 static void post_and_arrive(int src, int tag)
 {
-    bfo_want_t want = {.key = {.src = src, .tag = tag}};
+    bfo_posted_t want = {.key = {.src = src, .tag = tag}};
 
     bfo_match_post(&own.m, own.lanes, &want);
     if (bfo_match_arrive(&own.m, own.lanes, 0, tag) != &want) {
@@ -246,7 +246,7 @@ static void other_receive_from_any(void)
 }
 static void equal_receive(void)
 {
-    bfo_want_t last = {.key = waiting_wants[0].key};
+    bfo_posted_t last = {.key = waiting_wants[0].key};
 
     bfo_match_withdraw(&own.m, &waiting_wants[waiting / 2]);
     bfo_match_withdraw(&own.m, &waiting_wants[waiting - 1]);
@@ -257,7 +257,7 @@ static void equal_receive(void)
 }
 static void store_and_take(int src, int tag)
 {
-    bfo_got_t got = {.by_key = {.src = 0, .tag = tag}};
+    bfo_unexpected_t got = {.by_key = {.src = 0, .tag = tag}};
 
     bfo_match_store(&own.m, own.lanes, &got);
     if (bfo_match_peek(&own.m, own.lanes, src, tag) != &got) {
@@ -281,7 +281,7 @@ static void no_message(void)
 }
 static void equal_message(void)
 {
-    bfo_got_t last = {.by_key = waiting_gots[0].by_key};
+    bfo_unexpected_t last = {.by_key = waiting_gots[0].by_key};
 
     bfo_match_take(&own.m, &waiting_gots[waiting / 2]);
     bfo_match_take(&own.m, &waiting_gots[waiting - 1]);
@@ -294,7 +294,7 @@ static void equal_message(void)
 static void each_receive(void)
 {
     for (int i = 0; i < EACH; ++i) {
-        bfo_want_t *w = &waiting_wants[i * waiting / EACH];
+        bfo_posted_t *w = &waiting_wants[i * waiting / EACH];
 
         if (bfo_match_arrive(&own.m, own.lanes, w->key.src, w->key.tag) != w) {
             _exit(1);
@@ -304,7 +304,7 @@ static void each_receive(void)
 static void each_message(void)
 {
     for (int i = 0; i < EACH; ++i) {
-        bfo_got_t *g = &waiting_gots[i * waiting / EACH];
+        bfo_unexpected_t *g = &waiting_gots[i * waiting / EACH];
 
         if (bfo_match_peek(&own.m, own.lanes, g->by_key.src, g->by_key.tag) != g) {
             _exit(1);
@@ -316,7 +316,7 @@ static void each_message(void)
 static void early_messages(void)
 {
     bfo_lane_match_t *lane = own.lanes;
-    bfo_got_t late[EACH] = {{.seq = 0}};
+    bfo_unexpected_t late[EACH] = {{.seq = 0}};
 
     for (int i = 0; i < EACH; ++i) {
         late[i].seq = (uint32_t) (waiting + 1 + i);
@@ -341,7 +341,7 @@ static void wait_as(const cost_t *c, int i)
     const bfo_keyed_t key = {.src = c->src_of(i), .tag = c->tag_of(i)};
 
     waiting_wants[i].key = key;
-    waiting_gots[i] = (bfo_got_t){.by_key = key, .seq = (uint32_t) i + 1};
+    waiting_gots[i] = (bfo_unexpected_t){.by_key = key, .seq = (uint32_t) i + 1};
     if (POSTED == c->kind) {
         bfo_match_post(&own.m, &own.lanes[0], &waiting_wants[i]);
     } else if (UNEXPECTED == c->kind) {

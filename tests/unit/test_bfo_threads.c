@@ -96,8 +96,8 @@ static void name_is_claimed_by_one_of_many(void **state)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bfo_match_t match;
 static bfo_lane_match_t lanes[2];
-static bfo_want_t wants[2][MESSAGES];
-static bfo_got_t gots[2][MESSAGES];
+static bfo_posted_t wants[2][MESSAGES];
+static bfo_unexpected_t unexpected[2][MESSAGES];
 static unsigned matched;
 
 /* Threads 0 and 1 post receives from ranks 0 and 1. Threads 2 and 3 deliver the messages of these ranks, out of order. */
@@ -108,10 +108,10 @@ static void *meet(void *arg)
     for (unsigned i = 0; i < MESSAGES; ++i) {
         pthread_mutex_lock(&lock);
         if ((intptr_t) arg < 2) {
-            bfo_want_t *w = &wants[side][i];
-            bfo_got_t *got;
+            bfo_posted_t *w = &wants[side][i];
+            bfo_unexpected_t *got;
 
-            *w = (bfo_want_t){.key = {.src = side, .tag = 0 == i % 5 ? BFO_ANY_TAG : 1}};
+            *w = (bfo_posted_t){.key = {.src = side, .tag = 0 == i % 5 ? BFO_ANY_TAG : 1}};
             got = bfo_match_peek(&match, &lanes[side], w->key.src, w->key.tag);
             if (NULL != got) {
                 bfo_match_take(&match, got);
@@ -121,9 +121,9 @@ static void *meet(void *arg)
             }
         } else {
             const unsigned seq = i ^ 1; /* each pair of messages changes places */
-            bfo_got_t *got = &gots[side][seq];
+            bfo_unexpected_t *got = &unexpected[side][seq];
 
-            *got = (bfo_got_t){.by_key = {.src = side, .tag = 1}, .seq = seq};
+            *got = (bfo_unexpected_t){.by_key = {.src = side, .tag = 1}, .seq = seq};
             if (BFO_SEQ_NEXT != bfo_lane_admit(&lanes[side], seq)) {
                 bfo_lane_hold(&lanes[side], got);
                 got = NULL;
@@ -148,7 +148,7 @@ static void each_receive_meets_one_message(void **state)
     bfo_lane_match_init(&lanes[1], 0);
     run_threads(meet);
     assert_int_equal(2 * MESSAGES, matched);
-    assert_int_equal(0, match.n_gots);
+    assert_int_equal(0, match.n_unexpected);
     assert_int_equal(MESSAGES, lanes[0].next_recv);
     bfo_match_free(&match);
 }

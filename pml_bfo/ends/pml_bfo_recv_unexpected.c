@@ -7,14 +7,14 @@
 
 #include "types/pml_bfo_local.h"
 #include "types/pml_bfo_params.h"
-#include "ends/pml_bfo_recv_got.h"
+#include "ends/pml_bfo_recv_unexpected.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
+bfo_unexpected_frag_t *bfo_unexpected_keep(const bfo_in_t *in, bfo_peer_t *peer)
 {
-    bfo_got_frag_t *g = bfo_spare_take(BFO_SPARE_GOT);
+    bfo_unexpected_frag_t *g = bfo_cache_take(BFO_CACHE_UNEXPECTED);
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
 
     if (NULL == g) {
@@ -22,7 +22,7 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
     }
     g->data = in->length <= bfo_params.unexpected_limit ? g->room : malloc(in->length);
     if (NULL == g->data) {
-        bfo_spare_give(BFO_SPARE_GOT, &g->super);
+        bfo_cache_give(BFO_CACHE_UNEXPECTED, &g->super);
         return NULL;
     }
     if (bfo_likely(1 == in->n_segments)) {
@@ -39,17 +39,17 @@ bfo_got_frag_t *bfo_got_keep(const bfo_in_t *in, bfo_peer_t *peer)
     g->length = in->length;
     g->btl = in->btl;
     g->peer = peer;
-    g->got.by_key.src = h->src;
-    g->got.by_key.tag = h->tag;
-    g->got.seq = h->seq;
+    g->unexpected.by_key.src = h->src;
+    g->unexpected.by_key.tag = h->tag;
+    g->unexpected.seq = h->seq;
     return g;
 }
 
-void bfo_got_free(bfo_got_frag_t *g)
+void bfo_unexpected_free(bfo_unexpected_frag_t *g)
 {
     BFO_ASSERT(NULL != g->data);
     if (g->data != g->room) {
         free(g->data);
     }
-    bfo_spare_give(BFO_SPARE_GOT, &g->super);
+    bfo_cache_give(BFO_CACHE_UNEXPECTED, &g->super);
 }
