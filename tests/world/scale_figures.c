@@ -31,12 +31,12 @@ static uint64_t datagrams(const fabric_posts_t *posts)
     return sum;
 }
 
-/* SENDs that the application did not ask for. A short message of the application is a SEND, or travels in that of another one; of a long one
+/* SENDs that neither carry credits alone, nor were asked for by the application. A short message of the application is a SEND, or travels in that of another one; of a long one
  * its sender sends two, and its receiver one. */
 static double beyond(const scale_phase_t *phase)
 {
     const scale_sums_t *first = &phase->first, *last = &phase->last;
-    const uint64_t own = last->shorts - first->shorts + 3 * (last->longs - first->longs);
+    const uint64_t own = last->shorts - first->shorts + 3 * (last->longs - first->longs) + last->counts.credits - first->counts.credits;
     const uint64_t sent = last->posts.sends - first->posts.sends + last->counts.saved - first->counts.saved;
 
     return ((double) sent - (double) own) / n;
