@@ -200,6 +200,7 @@ int image_bml_init(bool progress_threads, bool mpi_threads)
         mca_btl_base_selected_module_t *selected = calloc(1, sizeof(*selected));
 
         OBJ_CONSTRUCT(&selected->super, opal_list_item_t);
+        selected->btl_component = &mca_btl_openib_component;
         selected->btl_module = modules[m];
         opal_list_append(&image_btl_modules, &selected->super);
     }

@@ -7,6 +7,7 @@
  */
 #include "image_day.h"
 #include "image_message.h"
+#include "image_rounds.h"
 #include "image_scale.h"
 
 #include "door/pml_bfo_module.h"
@@ -28,7 +29,7 @@ typedef struct {
     unsigned any_left[MOST];                         /* messages that they have not got yet, by sender */
 } job_t;
 
-static unsigned messages, window, threads, synchronous, computes, cancels, tagless;
+static unsigned messages, window, threads, rounds, rounds_done, synchronous, computes, cancels, tagless;
 static job_t jobs[MOST_THREADS];
 static bool is_given_up[MOST]; /* a call about the process ended with an error, and nothing is asked of it any more */
 
@@ -430,6 +431,11 @@ static bool is_over(const job_t *job)
     return NULL == job->open && 0 == any_expected(job);
 }
 
+static bool rounds_left(const job_t *job)
+{
+    return 0 == job->thread && rounds_done < rounds;
+}
+
 static void *job_run(void *argument)
 {
     job_t *job = argument;
@@ -454,8 +460,14 @@ static void *job_run(void *argument)
         if (world_chance(10 * cancels)) {
             cancel_some(job);
         }
+        if (rounds_left(job) && world_chance(15)) {
+            image_round(rounds_done++);
+        }
         opal_progress();
         collect(job);
+    }
+    while (rounds_left(job)) {
+        image_round(rounds_done++);
     }
     for (unsigned p = 0; p < world_ranks(); ++p) {
         if (NULL != job->idle_send[p]) {
@@ -495,6 +507,7 @@ static void job_main(void)
     computes = world_plan_of("computes");
     cancels = world_plan_of("cancels");
     tagless = world_plan_of("tagless");
+    rounds = 0 == world_plan_of("kills") ? world_plan_of("rounds") : 0; /* a collective does not outlive a process */
     threads = 1 + (0 != world_plan_of("threads"));
     image_begin(1 < threads);
     message_begin();
@@ -516,6 +529,7 @@ static void job_main(void)
         check_order(&jobs[t]);
         recheck(&jobs[t]);
     }
+    image_rounds_recheck();
     world_trace("ends");
 }
 

@@ -136,6 +136,68 @@ static void look_at_drains(void)
     }
 }
 
+/* ---- the runtime's fence and connect, in which all processes meet ------------------------------------------- */
+
+static struct {
+    opal_pmix_op_cbfunc_t done; /* NULL: this process is in no meeting */
+    void *data;
+    unsigned number;
+} meeting;
+
+static void look_at_meeting(void)
+{
+    const opal_pmix_op_cbfunc_t done = meeting.done;
+
+    if (NULL != done && world_barrier_is_over(meeting.number)) {
+        meeting.done = NULL;
+        done(OPAL_SUCCESS, meeting.data);
+    }
+}
+
+static int meet_later(opal_pmix_op_cbfunc_t done, void *data)
+{
+    meeting.data = data;
+    meeting.number = world_barrier_join();
+    meeting.done = done;
+    return OPAL_SUCCESS;
+}
+
+static int pmix_fence_nb(opal_list_t *list, int collect, opal_pmix_op_cbfunc_t done, void *data)
+{
+    return meet_later(done, data);
+}
+
+static int pmix_connect_nb(opal_list_t *list, opal_pmix_op_cbfunc_t done, void *data)
+{
+    return meet_later(done, data);
+}
+
+/* Without progress, as in the runtime. */
+static int pmix_fence(opal_list_t *list, int collect)
+{
+    const unsigned mine = world_barrier_join();
+
+    while (!world_barrier_is_over(mine)) {
+        world_sleep(50000);
+    }
+    return OPAL_SUCCESS;
+}
+
+static int pmix_connect(opal_list_t *list)
+{
+    return pmix_fence(list, 0);
+}
+
+int image_fence(void)
+{
+    return image_pmix.fence(NULL, 0);
+}
+
+int image_connect(void)
+{
+    return image_pmix.connect(NULL);
+}
+
 /* A process that waits polls without a pause. A long wait may cost the host less: the pause grows with it. */
 static uint64_t pause_of_wait(void)
 {
@@ -159,6 +221,7 @@ void image_progress(void)
         }
     }
     look_at_drains();
+    look_at_meeting();
     found_nothing = 0 < found ? 0 : found_nothing + 1;
     world_sleep(pause_of_wait());
 }
@@ -333,6 +396,10 @@ int image_var_synonym(int of, const char *project, const char *framework, const 
 static MPI_Comm_delete_attr_function *at_end[KEYS];
 static int keys;
 static MPI_Comm_delete_attr_function *at_finalize;
+static struct {
+    const void *comm;
+    int key;
+} attributes[KEYS]; /* of communicators that end before MPI_Finalize */
 
 int image_attr_key(ompi_attribute_type_t type, ompi_attribute_fn_ptr_union_t copy, ompi_attribute_fn_ptr_union_t ends, int *key, void *extra,
                    int flags, void *bindings)
@@ -346,8 +413,16 @@ int image_attr_set(ompi_attribute_type_t type, void *object, opal_hash_table_t *
 {
     if (object == &image_comm_self.comm) {
         at_finalize = at_end[key];
+        return OMPI_SUCCESS;
     }
-    return OMPI_SUCCESS;
+    for (int i = 0; i < KEYS; ++i) {
+        if (NULL == attributes[i].comm) {
+            attributes[i].comm = object;
+            attributes[i].key = key;
+            return OMPI_SUCCESS;
+        }
+    }
+    world_broken("communicators have too many attributes");
 }
 
 void image_output(int stream, const char *format, ...)
@@ -435,6 +510,10 @@ void image_begin(bool threads)
     world_memory_begin();
     image_pmix.get = pmix_get;
     image_pmix.put = pmix_put;
+    image_pmix.fence = pmix_fence;
+    image_pmix.fence_nb = pmix_fence_nb;
+    image_pmix.connect = pmix_connect;
+    image_pmix.connect_nb = pmix_connect_nb;
     OBJ_CONSTRUCT(&image_bml_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&image_send_requests, opal_free_list_t);
     OBJ_CONSTRUCT(&image_recv_requests, opal_free_list_t);
@@ -458,6 +537,28 @@ void image_dup(void)
     comm_begin(&other, 2, group_of(procs, world_ranks()), (int) world_rank());
     must_be(OMPI_SUCCESS == bfo_module.pml_add_comm(&other), "add a communicator");
     image_other = &other;
+}
+
+ompi_communicator_t *image_comm_make(uint32_t context)
+{
+    ompi_communicator_t *comm = malloc(sizeof(*comm));
+
+    comm_begin(comm, context, group_of(procs, world_ranks()), (int) world_rank());
+    must_be(OMPI_SUCCESS == bfo_module.pml_add_comm(comm), "add a communicator");
+    return comm;
+}
+
+void image_comm_free(ompi_communicator_t *comm)
+{
+    for (int i = 0; i < KEYS; ++i) {
+        if (comm == attributes[i].comm) {
+            attributes[i].comm = NULL;
+            (void) at_end[attributes[i].key](comm, attributes[i].key, NULL, NULL);
+        }
+    }
+    (void) bfo_module.pml_del_comm(comm);
+    memset(comm, 0xee, sizeof(*comm));
+    free(comm);
 }
 
 void image_end(void)

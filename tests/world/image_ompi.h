@@ -21,6 +21,15 @@ void image_end(void);
 /* Makes image_other, as MPI_Comm_dup does. */
 void image_dup(void);
 
+/* A communicator of all processes, as MPI_Comm_dup and MPI_Comm_free make and end it. No process may use its context id before all have ended
+ * its last communicator. */
+ompi_communicator_t *image_comm_make(uint32_t context);
+void image_comm_free(ompi_communicator_t *comm);
+
+/* The calls of the runtime in which MPI_Comm_disconnect and MPI_Comm_spawn wait for all processes. */
+int image_fence(void);
+int image_connect(void);
+
 extern ompi_communicator_t *image_world, *image_other;
 
 /* ---- between image_ompi.c and image_bml.c --------------------------------------------------------------- */
