@@ -26,11 +26,11 @@ static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 
 /* Without rejoin a process may lose all rails to another one. A dead adapter may have acknowledged WRITEs that never reached memory, and
  * then a process gives the other one up; a process cannot tell such an adapter from one whose completion queue of data failed. A failed call
- * may cost the other rail. */
+ * may cost the other rail. A rail whose generations are used up does not come back, and a peer is given up with a message whose epochs are. */
 bool faults_are_harmless(void)
 {
     return PLAN_OF(rejoin) && failures_are_harmless() && (!has_death || (!PLAN_OF(put) && !PLAN_OF(ring) && !PLAN_OF(fails)))
-           && (!has_cq_failed || !PLAN_OF(fails));
+           && (!has_cq_failed || !PLAN_OF(fails)) && PLAN_OF(generation) <= INT16_MAX + 10 && !PLAN_OF(epochs);
 }
 
 /* ---- drained ports --------------------------------------------------------------------------------------- */

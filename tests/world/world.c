@@ -241,7 +241,7 @@ static const char *drawn_parameter(const char *name)
         return "w0:1,w1:1,w2:1,w3:1";
     }
     if (0 == strcmp(name, "pml_bfo_last_rail_timeout")) {
-        return !PLAN_OF(rejoin) ? "0" : PLAN_OF(fails) || PLAN_OF(kills) ? "60" : "-1"; /* a rail may be gone for good */
+        return !PLAN_OF(rejoin) ? "0" : PLAN_OF(fails) || PLAN_OF(kills) || PLAN_OF(generation) ? "60" : "-1"; /* a rail may be gone for good */
     }
     if (0 == strcmp(name, "pml_bfo_status_dir")) {
         return "none";

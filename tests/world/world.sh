@@ -25,6 +25,7 @@ build() {
         for f in $covers; do
             echo "$(basename "$f" .c).o: CFLAGS += --coverage"
         done
+        echo "pml_bfo_failover_fsm.o pml_bfo_failover_actions.o: IMAGE += -include $from/image_epochs.h"
         echo "OMPI = $OMPI_CPPFLAGS $OMPI_CFLAGS"
         echo "all: world image.so lean.so"
         objects=
@@ -34,7 +35,7 @@ build() {
             printf '\t$(CC) $(CFLAGS) $(IMAGE) $(OMPI) -MMD -MP -c -o $@ $<\n'
         done
         echo "image.so:$objects"
-        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS ${covers:+-lgcov}"
+        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock,--wrap=bfo_seqmap_find,--wrap=bfo_ids_add,--wrap=ofo_fsm_classify,--wrap=ofo_fsm_step -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS ${covers:+-lgcov}"
         printf 'lean.so: image.so\n\tstrip -g -o $@ $<\n'
         objects=
         for f in "$from"/{main,schedule,trace,world,memory,faults,failures,day,day_figures,scale,scale_figures,peers}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c "$btl"/formats/btl_openib_{wire,record}.c; do
