@@ -226,9 +226,10 @@ void image_progress(void)
     world_sleep(pause_of_wait());
 }
 
+/* With threads the caller then waits without a pause for the thread that has ended the request; here this thread would never run again. */
 int image_sync_wait(ompi_wait_sync_t *sync)
 {
-    while (0 < sync->count) {
+    while (0 < sync->count || (image_uses_threads && sync->signaling)) {
         image_progress();
     }
     return OPAL_SUCCESS == sync->status ? OPAL_SUCCESS : OPAL_ERROR;
