@@ -5,6 +5,7 @@
  * answers. Nothing that was executed is executed twice. DESIGN.txt section 18.
  */
 #include "fabric_internal.h"
+#include "host.h"
 
 #include <string.h>
 
@@ -111,6 +112,9 @@ static bool is_allowed(const fabric_qp_t *qp, const fabric_packet_t *packet, uns
 static void take_write(fabric_qp_t *qp, const fabric_packet_t *packet)
 {
     if (!is_allowed(qp, packet, IBV_ACCESS_REMOTE_WRITE)) {
+        if (faults_are_harmless()) {
+            world_broken("a WRITE comes for memory that was given back"); /* I6 */
+        }
         refuse(qp, packet, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
         return;
     }
