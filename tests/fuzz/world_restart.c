@@ -394,6 +394,34 @@ static void finalize_waits_for_the_answer_to_a_notify(void)
     must(6 == steps && BFO_SE(BFO_SEND_RTS, 1) == req->m.se, "MPI_Finalize does not wait for the restart, or waits for a receive without a message");
 }
 
+/* The answer to a NOTIFY for a complete receive belongs to no request, and takes longer than MPI_Finalize waits without a word. */
+static uint64_t answer_goes_at;
+
+static void answer_takes_its_time(void)
+{
+    if (bfo_clock_ns(CLOCK_MONOTONIC) >= answer_goes_at) {
+        world_on_progress = NULL;
+        answer_goes(BFO_MSG_NACK, "MPI_Finalize has dropped an answer");
+    }
+}
+
+static void finalize_waits_for_an_answer_without_a_request(void)
+{
+    bfo_handshake_hdr_t notify;
+
+    (void) life_begins();
+    restarting = recv_is_answered();
+    notify = notify_of(restarting);
+    frags_come(restarting, 0, 'n');
+    must(is_well(&restarting->req_recv.req_base.req_ompi), "a message is lost");
+    handshake_comes(&notify);
+    must(0 <= world_find(BFO_MSG_NACK), "a NOTIFY for a complete receive is not answered");
+    answer_goes_at = bfo_clock_ns(CLOCK_MONOTONIC) + UINT64_C(1200000000) * BFO_FLUSH_SECONDS;
+    world_on_progress = answer_takes_its_time;
+    bfo_failover_flush();
+    must(NULL == world_on_progress && 0 == world_posted(), "MPI_Finalize does not wait for an answer");
+}
+
 /* Both sides have tried generation 1 of rail 0 in vain, but only the sender has heard of it. Here generation 2 follows generation 0. */
 static void generation_that_was_never_used_needs_no_fence(void)
 {
@@ -424,6 +452,7 @@ static const world_case_t cases[] = {
     {"suspicion_of_a_message_is_none_of_an_answer", suspicion_of_a_message_is_none_of_an_answer},
     {"finalize_waits_for_a_restart", finalize_waits_for_a_restart},
     {"finalize_waits_for_the_answer_to_a_notify", finalize_waits_for_the_answer_to_a_notify},
+    {"finalize_waits_for_an_answer_without_a_request", finalize_waits_for_an_answer_without_a_request},
     {"generation_that_was_never_used_needs_no_fence", generation_that_was_never_used_needs_no_fence},
 };
 
