@@ -61,7 +61,10 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
         find "$dir" -mindepth 1 -xdev -delete
         : >"$dir/.bfo-part"
         say "making a tree of Debian $suite in $dir"
-        run debootstrap --variant=minbase "$suite" "$dir" "$from"
+        # To debootstrap a suite younger than itself is unknown; the way to make a tree is that of sid.
+        script=
+        [ -e "/usr/share/debootstrap/scripts/$suite" ] || script=sid
+        run debootstrap --variant=minbase "$suite" "$dir" "$from" $script
         printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
         chmod 755 "$dir/usr/sbin/policy-rc.d"
         : >"$dir/.bfo-base"
@@ -72,7 +75,11 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
     # A mirror may have a snapshot of the suite of an earlier day.
     printf 'Acquire::Check-Valid-Until "false";\nAPT::Sandbox::User "root";\n' >"$dir/etc/apt/apt.conf.d/90tree"
     run in_tree apt-get update
-    run in_tree apt-get install -y --no-install-recommends $packages
+    found=$(in_tree bash -c 'for package; do apt-cache show "$package" >/dev/null 2>&1 && echo "$package"; done' look $packages)
+    for package in $packages; do
+        grep -qxF "$package" <<<"$found" || say "Debian $suite has no package $package: a test that needs it cannot run there"
+    done
+    run in_tree apt-get install -y --no-install-recommends $found
     run in_tree apt-get clean
     rm -f "$dir/.bfo-part"
     echo "$suite $packages" >"$stamp"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The differences between the releases of Open MPI that bfo can be built for, 4.1 and 5.0. Only this file tests the
+ * The differences between the releases of Open MPI that bfo can be built for, 4.1, 5.0 and 6.0. Only this file tests the
  * release; the others include it and use its names (tests/docs/one_file_asks_for_the_release.sh). DESIGN.txt section 18.2.
  */
 #ifndef BFO_OMPI_H
 #define BFO_OMPI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "opal_config.h"
 
 #define BFO_OMPI_IS_4 (5 > OPAL_MAJOR_VERSION)
+#define BFO_OMPI_IS_BEFORE_6 (6 > OPAL_MAJOR_VERSION)
 
 #include "opal/mca/btl/btl.h"
 #include "opal/runtime/opal.h"
@@ -57,6 +59,15 @@ static inline bool bfo_ompi_is_the_one_built_for(void)
 #else
 #define BFO_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_1_0
 #define BFO_BTL_BASE_VERSION MCA_BTL_BASE_VERSION_3_3_0
+#endif
+
+/* The unit of a window's displacements, as one-sided components get it. */
+#if BFO_OMPI_IS_BEFORE_6
+#define BFO_OSC_BASE_VERSION OMPI_OSC_BASE_VERSION_3_0_0
+typedef int bfo_ompi_displacement_t;
+#else
+#define BFO_OSC_BASE_VERSION OMPI_OSC_BASE_VERSION_4_0_0
+typedef ptrdiff_t bfo_ompi_displacement_t;
 #endif
 
 /* Can processes of a job die (ULFM)? */

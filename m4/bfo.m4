@@ -13,15 +13,16 @@ AC_DEFUN([BFO_MISSING], [
     AS_CASE([" $bfo_packages "], [*" $2 "*], [], [bfo_packages="$bfo_packages $2"])
 ])
 
-# Checks for Open MPI 5.0 alone: its headers include PMIx, and the kind of its threads is a choice of its build. The headers of that
-# choice are not installed, and our headers replace only those of POSIX threads.
+# Checks for Open MPI 5.0 and later: its headers include PMIx, and the kind of its threads is a choice of its build. The headers of that
+# choice are not installed, and our headers replace only those of POSIX threads. In 6.0 libmpi has only the functions MPI_*, and
+# libopen_mpi the rest.
 AC_DEFUN([BFO_CHECK_OPENMPI_5], [
-    OMPI_LIBS="-lmpi -lopen-pal"
+    AS_IF([test 5 = "$bfo_ompi_series"], [OMPI_LIBS="-lmpi -lopen-pal"], [MPI_LIBS="-lmpi -lopen_mpi"; OMPI_LIBS="-lopen_mpi -lopen-pal"])
     PKG_CHECK_MODULES([PMIX], [pmix],
         [OMPI_CPPFLAGS="$OMPI_CPPFLAGS `echo "$PMIX_CFLAGS" | sed 's/-I */-isystem /g'`"
          OMPI_LIBS="$OMPI_LIBS $PMIX_LIBS"
          pmix_componentdir=`$PKG_CONFIG --variable=libdir pmix`/pmix],
-        [BFO_MISSING([pmix, which the headers of Open MPI 5.0 include], [libpmix-dev])])
+        [BFO_MISSING([pmix, which the headers of Open MPI $OMPI_VERSION include], [libpmix-dev])])
     AC_MSG_CHECKING([for the threads of Open MPI])
     bfo_threads=`sed -n 's,^#define MCA_threads_mutex_base_include_HEADER "opal/mca/threads/\(@<:@^/@:>@*\)/.*,\1,p' \
         "$ompi_incdir/openmpi/opal_config.h" 2>/dev/null`
@@ -30,7 +31,7 @@ AC_DEFUN([BFO_CHECK_OPENMPI_5], [
         [AC_MSG_ERROR([Open MPI $OMPI_VERSION in $ompi_incdir was configured with the threads "$bfo_threads": bfo needs POSIX threads (its configure option --with-threads=pthreads)])])
 ])
 
-# Programs of the tests receive events of PMIx, if its headers are installed. For Open MPI 5.0 the check above has required them.
+# Programs of the tests receive events of PMIx, if its headers are installed. From Open MPI 5.0 on the check above has required them.
 AC_DEFUN([BFO_CHECK_PMIX], [
     AS_IF([test "x$bfo_ompi_series" = x4], [PKG_CHECK_MODULES([PMIX], [pmix], [], [PMIX_LIBS=])])
     AM_CONDITIONAL([HAVE_PMIX], [test -n "$PMIX_LIBS"])
@@ -58,7 +59,8 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
         AS_CASE([$OMPI_VERSION],
             [4.1.*], [bfo_ompi_series=4],
             [5.0.*], [bfo_ompi_series=5],
-            [AC_MSG_ERROR([Open MPI $OMPI_VERSION is not supported: bfo needs Open MPI 4.1 or 5.0; name another one with --with-openmpi=DIR])])
+            [6.0.*], [bfo_ompi_series=6],
+            [AC_MSG_ERROR([Open MPI $OMPI_VERSION is not supported: bfo needs Open MPI 4.1, 5.0 or 6.0; name another one with --with-openmpi=DIR])])
         OMPI_CPPFLAGS="-isystem $ompi_incdir -isystem $ompi_incdir/openmpi"
         AC_MSG_CHECKING([for the development headers of Open MPI])
         bfo_headers=yes
@@ -70,7 +72,8 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
               [BFO_MISSING([the component headers of Open MPI: configure it --with-devel-headers], [libopenmpi-dev])])
     ])
     OMPI_LDFLAGS="-L$ompi_libdir"
-    AS_IF([test 5 = "$bfo_ompi_series"], [BFO_CHECK_OPENMPI_5], [OMPI_LIBS="-lmpi -lopen-rte -lopen-pal"])
+    MPI_LIBS=-lmpi
+    AS_CASE(["$bfo_ompi_series"], [5 | 6], [BFO_CHECK_OPENMPI_5], [OMPI_LIBS="-lmpi -lopen-rte -lopen-pal"])
     # Open MPI's event loop is libevent's. An Open MPI with a copy of its own has the functions in libopen-pal under other names.
     PKG_CHECK_EXISTS([libevent_core], [OMPI_LIBS="$OMPI_LIBS `$PKG_CONFIG --libs libevent_core`"])
     AC_SUBST([OMPI_VERSION])
@@ -79,6 +82,7 @@ AC_DEFUN([BFO_CHECK_OPENMPI], [
     AC_SUBST([OMPI_CPPFLAGS])
     AC_SUBST([OMPI_LDFLAGS])
     AC_SUBST([OMPI_LIBS])
+    AC_SUBST([MPI_LIBS])
     AC_SUBST([ompi_componentdir])
     AC_SUBST([pmix_componentdir])
 ])
@@ -97,7 +101,8 @@ AC_DEFUN([BFO_CHECK_LIBRARIES], [
     BFO_PKG([HWLOC], [hwloc], [libhwloc-dev])
     BFO_PKG([JANSSON], [jansson], [libjansson-dev])
     AC_CHECK_HEADER([event2/event.h], [], [BFO_MISSING([event2/event.h, which the headers of Open MPI include], [libevent-dev])])
-    PKG_CHECK_MODULES([CMOCKA], [cmocka], [have_cmocka=yes], [have_cmocka=no])
+    # cmocka 2.0 warns of assert_in_range(), and 1.1 has nothing else.
+    PKG_CHECK_MODULES([CMOCKA], [cmocka], [have_cmocka=yes; CMOCKA_CFLAGS="$CMOCKA_CFLAGS -Wno-deprecated-declarations"], [have_cmocka=no])
     AM_CONDITIONAL([HAVE_CMOCKA], [test yes = "$have_cmocka"])
 ])
 

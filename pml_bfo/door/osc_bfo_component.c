@@ -37,8 +37,8 @@ static int finalize(void)
     return OMPI_SUCCESS;
 }
 
-static int query(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm, struct opal_info_t *info,
-                 int flavor)
+static int query(struct ompi_win_t *win, void **base, size_t size, bfo_ompi_displacement_t disp_unit, struct ompi_communicator_t *comm,
+                 struct opal_info_t *info, int flavor)
 {
     if (0 != strcmp("bfo", mca_pml_base_selected_component.pmlm_version.mca_component_name) || MPI_WIN_FLAVOR_SHARED == flavor) {
         return -1;
@@ -46,8 +46,8 @@ static int query(struct ompi_win_t *win, void **base, size_t size, int disp_unit
     return ompi_mpi_thread_multiple ? PRIORITY_BEFORE_PT2PT : PRIORITY_LAST;
 }
 
-static int refuse(struct ompi_win_t *win, void **base, size_t size, int disp_unit, struct ompi_communicator_t *comm, struct opal_info_t *info,
-                  int flavor, int *model)
+static int refuse(struct ompi_win_t *win, void **base, size_t size, bfo_ompi_displacement_t disp_unit, struct ompi_communicator_t *comm,
+                  struct opal_info_t *info, int flavor, int *model)
 {
     bfo_help_say("help-pml-bfo.txt", BFO_OMPI_HAS_OSC_PT2PT ? "no-windows" : "no-windows-here", OPAL_PROC_MY_HOSTNAME,
                  ompi_mpi_thread_multiple ? "osc/pt2pt does not support MPI_THREAD_MULTIPLE" : "the parameter osc leaves osc/pt2pt out");
@@ -57,7 +57,7 @@ static int refuse(struct ompi_win_t *win, void **base, size_t size, int disp_uni
 /* clang-format off */
 ompi_osc_base_component_t mca_osc_bfo_component = {
     .osc_version = {
-        OMPI_OSC_BASE_VERSION_3_0_0,
+        BFO_OSC_BASE_VERSION,
         .mca_component_name = "bfo",
         MCA_BASE_MAKE_VERSION(component, BFO_VERSION_MAJOR, BFO_VERSION_MINOR, BFO_VERSION_RELEASE),
         .mca_register_component_params = register_params,

@@ -6,9 +6,9 @@
 # that header. A fault that is planted into a copy of the sources is found.
 . "$BFO_SRCDIR/tests/lib.sh"
 
-asks='\b(O(MPI|PAL|RTE)_(MAJOR|MINOR|RELEASE|IDENT)_|O(MPI|PAL)_VERSION|opal_version_string|BFO_OMPI_IS_4)'
+asks='\b(O(MPI|PAL|RTE)_(MAJOR|MINOR|RELEASE|IDENT)_|O(MPI|PAL)_VERSION|opal_version_string|BFO_OMPI_IS_(4|BEFORE_))'
 gone='\b(c_contextid|c_index|ompi_comm_get_cid|OPAL_PMIX_GLOBAL|PMIX_GLOBAL|opal_get_proc_hostname|OMPI_MODULE_DECLSPEC)\b'
-gone="$gone|\bMCA_(PML|BTL)_BASE_VERSION_|\bmca_(pml|btl)_base_(component|module)_[0-9]|MCA_BTL_ERROR_FLAGS_ADD_|\bmca_btl_base_receive_descriptor_t\b"
+gone="$gone|\bMCA_(PML|BTL)_BASE_VERSION_|\bOMPI_OSC_BASE_VERSION_|\bmca_(pml|btl)_base_(component|module)_[0-9]|MCA_BTL_ERROR_FLAGS_ADD_|\bmca_btl_base_receive_descriptor_t\b"
 gone="$gone|\b(CONVERTOR_(CUDA|ACCELERATOR)|OPAL_CUDA_SUPPORT|opal_accelerator)"
 gone="$gone|[\"<](opal/threads/|opal/mca/(threads|pmix)/|orte/)"
 
