@@ -40,6 +40,9 @@ fi
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
+# From Open MPI 5.0 on mpirun passes the directories of our components to PMIx too, which complains of them; so PMIx gets a directory of its own.
+[ -z "$PMIX_COMPONENTDIR" ] || export PMIX_MCA_mca_base_component_path=$PMIX_COMPONENTDIR
+case $OMPI_VERSION in 4.*) shared_memory=vader ;; *) shared_memory=sm ;; esac
 ours=$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
 softrail=$build/softrail/softrail
 out=$(mktemp -d) || exit 1
@@ -84,11 +87,11 @@ may_go_on() {
     esac
 }
 
-# The stream ends when mpirun gets SIGUSR1: mpirun is a child of the job, or a child of its child.
+# The stream ends when mpirun gets SIGUSR1: mpirun is a child of the job, or a child of its child. From Open MPI 5.0 on it calls itself prterun.
 end_stream() {
     local pid=$job
     while [ -n "$pid" ]; do
-        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != mpirun ] || { kill -USR1 "$pid"; return; }
+        case $(cat "/proc/$pid/comm" 2>/dev/null) in mpirun | prterun) kill -USR1 "$pid"; return ;; esac
         pid=$(cut -d' ' -f1 "/proc/$pid/task/$pid/children" 2>/dev/null)
     done
 }
@@ -210,7 +213,7 @@ cat <<END
   . $build/tests/env.sh; export OMPI_MCA_mca_base_component_path=$ours
   your own program:   $softrail run -n 2 -- mpirun -np 2 --mca pml bfo --mca btl openib,self PROGRAM
   what others do:     ./demo.sh --compare
-  without rails:      mpirun -np 2 --mca pml bfo --mca btl vader,self $build/contrib/bfo_stream
+  without rails:      mpirun -np 2 --mca pml bfo --mca btl $shared_memory,self $build/contrib/bfo_stream
   the rails alone:    $softrail run -n 2 -- ibv_devinfo        (package ibverbs-utils)
   all tests:          ./test.sh
   for real use:       make -C $build install, then: PREFIX/bin/bfo run PROGRAM (README.md)

@@ -18,7 +18,8 @@
 # These steps run only if they are named:
 #   quick        after a change, in about a minute: the build, unit, the documents without installations, one job that loses a rail
 #   bare         the packages on a Debian bookworm and a trixie that have nothing else, in trees next to this folder (2 GB; needs root)
-#   ompi5        unit and mpi on Open MPI 5.0, in a tree of Debian trixie next to this folder (FOLDER-trees/trixie, 1 GB; needs root)
+#   ompi5        unit, mpi and the demo on Open MPI 5.0, in a tree of Debian trixie next to this folder (FOLDER-trees/trixie, 1 GB; needs root)
+#   ompi6        the same on Open MPI 6.0, in a tree of Debian forky (FOLDER-trees/forky)
 # With CI=true a skipped test is a failure. A test that is expected to fail (XFAIL_TESTS of its Makefile.am) and fails is counted
 # separately; if it passes, that is a failure. A test that repeats a step writes "retried: N" into its log.
 # A test that hangs is ended and named (tests/limit.sh).
@@ -28,7 +29,7 @@ set -u
 top=$(cd "$(dirname "$0")" && pwd)
 cd "$top" || exit 1
 all_steps="build unit fuzz world sim mpi faults soak tools perf docs contrib clang combinations sanitizers model packages vm"
-named_steps="quick ompi5 bare"
+named_steps="quick ompi5 ompi6 bare"
 quick_docs="sources_keep_the_house_rules.sh layout_is_clang_formats.sh help_topics_exist.sh readmes_name_every_file.sh page_names_every_message.sh
     page_names_every_parameter.sh pages_show_results.sh man_pages_are_whole.sh words_and_paths.sh one_file_asks_for_the_release.sh tables_are_the_code.sh"
 steps=${*:-$all_steps}
@@ -134,7 +135,7 @@ groups="build test"
 if wanted model; then groups="$groups model"; fi
 if wanted vm; then groups="$groups vm"; fi
 if wanted packages || wanted bare; then groups="$groups packages"; fi
-if wanted ompi5 || wanted bare; then groups="$groups ompi5"; fi
+if wanted ompi5 || wanted ompi6 || wanted bare; then groups="$groups ompi"; fi
 bash contrib/packages.sh $groups || exit $?
 
 build gcc build --prefix="$top/build/install" --enable-werror || { summary; exit 1; }
@@ -181,13 +182,18 @@ if wanted bare; then
     inside=()
 fi
 if wanted vm; then suite vm build tests/vm check-vm-short; fi
-if wanted ompi5; then
-    inside=(bash contrib/tree.sh trixie "$top-trees/trixie")
-    if build ompi5 build/ompi5 --enable-werror; then
-        suite ompi5-unit build/ompi5 tests/unit
-        suite ompi5-mpi build/ompi5 tests/mpi check-ompi5
+# in_suite STEP SUITE: tests in a tree of another Debian suite.
+in_suite() {
+    inside=(bash contrib/tree.sh "$2" "$top-trees/$2")
+    if build "$1" "build/$1" --enable-werror; then
+        suite "$1-unit" "build/$1" tests/unit
+        suite "$1-mpi" "build/$1" tests/mpi check-ompi
+        script "$1-demo" "build/$1" contrib/tree.sh "$2" "$top-trees/$2" env BFO_DEMO_BUILD="build/$1" ./demo.sh
     fi
-fi
+    inside=()
+}
+if wanted ompi5; then in_suite ompi5 trixie; fi
+if wanted ompi6; then in_suite ompi6 forky; fi
 
 [ "$failed" = 0 ] || printf 'failed:%s\n%s' "$failures" "$complaints"
 summary

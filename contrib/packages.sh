@@ -19,8 +19,8 @@ packages_of() {
                 ibverbs-utils perftest rdmacm-utils openmpi-bin tmux ;;
     perf)  echo gnuplot-nox ;;
     packages) echo build-essential debhelper dpkg-dev lintian git rpm python3-minimal ;;
-    ompi5) echo debootstrap ;;
-    *)     echo "packages.sh: unknown group '$1'; groups: build test tree model vm perf packages ompi5" >&2; exit 2 ;;
+    ompi)  echo debootstrap ;;
+    *)     echo "packages.sh: unknown group '$1'; groups: build test tree model vm perf packages ompi" >&2; exit 2 ;;
     esac
 }
 

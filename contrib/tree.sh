@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# tree.sh [--bare] SUITE DIR [COMMAND...]   makes a tree of another Debian suite (trixie has Open MPI 5.0) with the packages that a build and
-# the tests need, or with --bare without them, and runs COMMAND in the tree, in this directory. An existing tree is kept, unless the list of
-# packages has changed.
+# tree.sh [--bare] SUITE DIR [COMMAND...]   makes a tree of another Debian suite (trixie has Open MPI 5.0, forky 6.0) with the packages
+# that a build, the tests and the demo need, or with --bare without them, and runs COMMAND in the tree, in this directory. An existing tree is
+# kept, unless the list of packages has changed.
 # The tree comes from the mirror that apt uses on this machine. COMMAND sees this source tree at its own path, a /dev/shm of its own (so
 # that its software rails are apart from those of the machine), and the machine's /proc and /dev. Needs root and debootstrap.
 # The mounts are in a mount namespace of COMMAND and end with it.
@@ -48,7 +48,7 @@ in_tree() {
 }
 
 packages=ca-certificates
-[ -n "$bare" ] || packages=$(bash "$top/contrib/packages.sh" --list build tree packages) || exit 1
+[ -n "$bare" ] || packages=$(bash "$top/contrib/packages.sh" --list build tree perf packages) || exit 1
 stamp=$dir/.bfo-tree
 if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
     log=$dir.log

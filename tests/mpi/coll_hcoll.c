@@ -21,7 +21,9 @@ static mca_coll_base_module_t *comm_query(struct ompi_communicator_t *comm, int 
     return NULL;
 }
 
-#ifdef MCA_COLL_BASE_VERSION_2_4_0
+#if defined(MCA_COLL_BASE_VERSION_3_0_0)
+#define COLL_BASE_VERSION MCA_COLL_BASE_VERSION_3_0_0
+#elif defined(MCA_COLL_BASE_VERSION_2_4_0)
 #define COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #else
 #define COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0

@@ -2,10 +2,16 @@
  * Copyright (c) 2026 The bfo authors
  *
  * Rank 0 sends one message of more than 2 GiB, or of the number of MiB in the argument, to rank 1, which checks every word and what
- * MPI_Get_elements_x makes of the status. Then a message of a derived type that is one MiB longer than its receive: all that fits is
+ * MPI_Get_elements_x (since MPI 4.0 MPI_Get_elements_c) makes of the status. Then a message of a derived type that is one MiB longer than its receive: all that fits is
  * right, and nothing of the rest is written. Needs twice that memory.
  */
 #include "mpi_check.h"
+
+#if 4 <= MPI_VERSION
+#define GET_ELEMENTS MPI_Get_elements_c
+#else
+#define GET_ELEMENTS MPI_Get_elements_x
+#endif
 
 enum { UNIT = 1 << 20 };
 
@@ -83,7 +89,7 @@ int main(int argc, char **argv)
         MPI(MPI_Wait(&r, &st));
         MPI(MPI_Get_count(&st, unit, &count));
         CHECK(mebibytes == count);
-        MPI(MPI_Get_elements_x(&st, unit, &elements));
+        MPI(GET_ELEMENTS(&st, unit, &elements));
         CHECK((MPI_Count) n == elements);
         for (size_t i = 0; i < words; ++i) {
             wrong += word(i) != buf[i];

@@ -10,6 +10,13 @@ enum { TAG = 5, OTHER_TAG = 6 };
 
 static MPI_T_pvar_session session;
 
+/* MPI_T_pvar_handle_alloc() takes the address of a communicator's handle. Open MPI 6.0.0rc2 takes the bytes at this address for the
+ * communicator itself and looks whether it is valid. With zeros behind the handle it is. */
+static struct {
+    MPI_Comm comm;
+    char zeros[2048];
+} bound;
+
 /* The variable whose name ends with `end`, bound to `comm`: one value per rank. */
 static MPI_T_pvar_handle bind_to(const char *end, MPI_Comm comm)
 {
@@ -32,7 +39,8 @@ static MPI_T_pvar_handle bind_to(const char *end, MPI_Comm comm)
         }
         CHECK(MPI_T_PVAR_CLASS_SIZE == class && MPI_UNSIGNED == type && MPI_T_BIND_MPI_COMM == bound_to);
         CHECK(readonly && continuous && '\0' != text[0]);
-        MPI(MPI_T_pvar_handle_alloc(session, i, &comm, &handle, &count));
+        bound.comm = comm;
+        MPI(MPI_T_pvar_handle_alloc(session, i, &bound.comm, &handle, &count));
         CHECK(ranks == count);
         return handle;
     }
