@@ -13,15 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Options with one more word, without their hyphens: those of Open MPI 4.1 and 5.0, then those of 5.0 alone. */
+/* Options with one more word, without their hyphens: those of Open MPI 4.1, then those that 5.0 or 6.0 added. */
 static const char with_value[] =
     " am amca app bind-to c cartofile cf cpu-list cpu-set cpus-per-proc cpus-per-rank debugger default-hostfile H h help hnp host hostfile "
     "launch-agent machinefile map-by max-restarts max-vm-size N n np npernode npersocket ompi-server output-filename path personality ppr "
     "prefix preload-files rank-by rankfile report-events report-pid report-uri rf stdin timeout tune wd wdir x xml-file xterm ";
 static const char with_value_since_5[] =
-    " arch appfile display dvm file forward-signals initial-errhandler output output-directory output-proctable pset "
-    "runtime-options spawn-timeout singleton stop-in-app stop-in-init stream-buffering tmpdir with-ft ";
-static const char with_two_values[] = " gmca mca gomca omca pmixmca prtemca ";
+    " app-pmix-prefix arch appfile display display-topo dvm file forward-signals initial-errhandler memory-alloc-kinds output output-directory "
+    "output-proctable pset runtime-options spawn-timeout singleton stop-in-app stop-in-init stream-buffering tmpdir unset-env with-ft ";
+static const char with_two_values[] = " append-env gmca mca gomca omca pmixmca prepend-env prtemca ";
 
 static bool is_among(const char *names, const char *name)
 {

@@ -62,7 +62,7 @@ static bool is_there(const char *path, const char *conf, const char *who)
     return is;
 }
 
-/* Puts our path in front of the user's. PMIx gets a path of its own, because mpirun of Open MPI 5.0 passes ours to PMIx too, which complains
+/* Puts our path in front of the user's. PMIx gets a path of its own, because mpirun passes ours to PMIx too since Open MPI 5.0, which complains
  * about each component that it finds there. */
 static bool set_path(const char *path)
 {

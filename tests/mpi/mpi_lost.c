@@ -55,6 +55,19 @@ static int class_of(int code)
         CHECK(MPI_ERR_OTHER == ended); \
         CHECK(before < handled); \
     } while (0)
+/* MPI_Waitall of Open MPI 6.0.0rc2 returns MPI_SUCCESS if it gets no statuses and a request has ended with an error before the call. The root
+ * of MPI_Bcast waits so, and the error is hidden. */
+#define LOST_OR_HIDDEN(call) \
+    do { \
+        const unsigned before = handled; \
+        SAY(#call); \
+        const int ended = class_of(call); \
+        if (6 != OMPI_MAJOR_VERSION || MPI_SUCCESS != ended) { \
+            SAY_CLASS(ended); \
+            CHECK(MPI_ERR_OTHER == ended); \
+            CHECK(before < handled); \
+        } \
+    } while (0)
 /* The call ends with errors in its statuses. */
 #define LOST_INSIDE(call) \
     do { \
@@ -152,6 +165,9 @@ static void check_pending(pending_t *p)
 
 /* ---- calls after the loss ---------------------------------------------------------------------------- */
 
+/* Open MPI frees a request that ends with an error, and before 6.0 even a persistent request. */
+#define PERSISTENT_STAYS (6 <= OMPI_MAJOR_VERSION)
+
 static void check_sends(pending_t *p)
 {
     MPI_Request r;
@@ -168,9 +184,10 @@ static void check_sends(pending_t *p)
     MPI(MPI_Buffer_detach(&buffer, &size));
     LOST(MPI_Isend(out, SHORT, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
     LOST(MPI_Issend(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &r) ?: MPI_Wait(&r, MPI_STATUS_IGNORE));
-    /* Open MPI frees a request that ends with an error, even a persistent request */
-    CHECK(MPI_REQUEST_NULL == p->persistent_send);
-    MPI(MPI_Send_init(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &p->persistent_send));
+    if (!PERSISTENT_STAYS) {
+        CHECK(MPI_REQUEST_NULL == p->persistent_send);
+        MPI(MPI_Send_init(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &p->persistent_send));
+    }
     LOST(MPI_Start(&p->persistent_send) ?: MPI_Wait(&p->persistent_send, MPI_STATUS_IGNORE));
     MPI(MPI_Isend(out, LONG, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &r));
     ENDS(MPI_Request_free(&r));
@@ -190,7 +207,9 @@ static void check_recvs(pending_t *p)
     LOST(MPI_Iprobe(peer, UNSENT, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
     LOST(MPI_Mprobe(peer, UNSENT, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
     LOST(MPI_Improbe(peer, UNSENT, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE));
-    MPI(MPI_Recv_init(in[0], LONG, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD, &p->persistent_recv));
+    if (!PERSISTENT_STAYS) {
+        MPI(MPI_Recv_init(in[0], LONG, MPI_BYTE, peer, UNSENT, MPI_COMM_WORLD, &p->persistent_recv));
+    }
     LOST(MPI_Start(&p->persistent_recv) ?: MPI_Wait(&p->persistent_recv, MPI_STATUS_IGNORE));
     /* nobody is left who could send to them */
     LOST(MPI_Recv(in[0], LONG, MPI_BYTE, MPI_ANY_SOURCE, UNSENT, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -221,7 +240,7 @@ static void check_collectives(void)
     LOST(MPI_Alltoall(a, 500, MPI_DOUBLE, b, 500, MPI_DOUBLE, comm));
     LOST(MPI_Allgather(a, 1000, MPI_DOUBLE, b, 1000, MPI_DOUBLE, comm));
     LOST(MPI_Reduce_scatter_block(a, b, 500, MPI_DOUBLE, MPI_SUM, comm));
-    LOST(MPI_Bcast(out, LONG, MPI_BYTE, 0, comm));
+    LOST_OR_HIDDEN(MPI_Bcast(out, LONG, MPI_BYTE, 0, comm));
     LOST(MPI_Scatter(out, LONG / 2, MPI_BYTE, in[0], LONG / 2, MPI_BYTE, 0, comm));
     LOST(MPI_Gather(out, LONG / 2, MPI_BYTE, in[0], LONG / 2, MPI_BYTE, 0, comm));
     LOST(MPI_Reduce(out, in[0], LONG, MPI_BYTE, MPI_BOR, 0, comm));

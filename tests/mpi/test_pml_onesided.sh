@@ -45,7 +45,7 @@ use_hcoll() {
     export OMPI_MCA_mca_base_component_path=$PML_DIR/.libs:$BFO_BUILDDIR/pml_bfo/.libs:$BFO_BUILDDIR/btl_openib_failover/.libs:$BFO_OMPI_COMPONENTDIR
 }
 
-# Open MPI 5.0 has no osc/pt2pt. Therefore a window of the program's memory is refused under the PML, and osc/rdma, which bypasses it, is named.
+# Open MPI 5.0 and 6.0 have no osc/pt2pt. Therefore a window of the program's memory is refused under the PML, and osc/rdma, which bypasses it, is named.
 case $OMPI_VERSION in
 4.*) ;;
 *)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# Processes die, and the others continue (ULFM, Open MPI 5.0): revoke, shrink, agree, failure_ack and get_acked, and each error class, over
+# Processes die, and the others continue (ULFM, Open MPI 5.0 and 6.0): revoke, shrink, agree, failure_ack and get_acked, and each error class, over
 # shared memory, tcp and two software rails. One rail is cut, or drops everything from some moment on, ULFM's own messages as well.
 # BFO_ULFM: which of "sm tcp rails down silent" (all). BFO_ULFM_RANKS, BFO_ULFM_DYING: size of the large job, and its dying ranks (8, 2).
 # Open MPI 5.0.7 itself may hang in the fence of MPI_Finalize after a process has died, with ob1 as well: these jobs leave out that fence.

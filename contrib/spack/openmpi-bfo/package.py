@@ -16,7 +16,7 @@ class OpenmpiBfo(AutotoolsPackage):
     depends_on("c", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("perl", type="build")
-    depends_on("openmpi@4.1,5.0")
+    depends_on("openmpi@4.1,5.0,6.0")
     depends_on("rdma-core")
     depends_on("hwloc@2:")
     depends_on("libevent")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: the mutex inside opal_mutex_t, for an
- * Open MPI built with POSIX threads (configure checks that). The size of opal_mutex_t depends on it.
+ * Stand-in for a header that the installed headers of Open MPI 5.0 and 6.0 include but their installation lacks: the mutex inside
+ * opal_mutex_t, for an Open MPI built with POSIX threads (configure checks that). The size of opal_mutex_t depends on it.
  * DESIGN.txt section 18.2.
  */
 #ifndef BFO_COMPAT_THREADS_PTHREADS_MUTEX_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Stand-in for a header that Open MPI 5.0's installed headers include but its installation lacks: thread-specific storage of POSIX
- * threads. DESIGN.txt section 18.2.
+ * Stand-in for a header that the installed headers of Open MPI 5.0 and 6.0 include but their installation lacks: thread-specific
+ * storage of POSIX threads. DESIGN.txt section 18.2.
  */
 #ifndef BFO_COMPAT_THREADS_PTHREADS_TSD_H
 #define BFO_COMPAT_THREADS_PTHREADS_TSD_H
