@@ -88,6 +88,9 @@ typedef ptrdiff_t bfo_ompi_displacement_t;
 #define BFO_OMPI_ERR_REVOKED MPI_ERR_OTHER
 #endif
 
+/* Each failed process of a communicator leads to a call of pml_revoke_comm. Otherwise only the first one does. */
+#define BFO_OMPI_REVOKES_FOR_EACH_FAILURE BFO_OMPI_IS_BEFORE_6
+
 /* Modules have a function for checkpoint and restart. */
 #define BFO_OMPI_HAS_FT_EVENT BFO_OMPI_IS_4
 

@@ -198,6 +198,7 @@ void bfo_module_finalize(void)
         opal_progress_unregister(bfo_progress);
     }
     bfo_drain_close();
+    bfo_revoke_close();
     bfo_failover_wait_fini();
     while (!bfo_link_is_empty(&bfo.orphans)) {
         bfo_unexpected_frag_t *g = bfo_container(bfo.orphans.next, bfo_unexpected_frag_t, link);

@@ -26,7 +26,9 @@ void bfo_recv_act_refuse(void *request, void *arg)
 
 #if BFO_OMPI_HAS_ULFM
 #include "ompi/communicator/communicator.h"
+#include "ompi/group/group.h"
 #include "ompi/proc/proc.h"
+#include "opal/runtime/opal_progress.h"
 
 static bool is_revoked(ompi_communicator_t *comm, int tag)
 {
@@ -106,6 +108,39 @@ static void revoke_one(ompi_communicator_t *comm, bool coll_only)
     }
 }
 
+static void declare_failed(void)
+{
+    BFO_FOREACH_PEER(peer)
+    {
+        if (!peer->declared && !ompi_proc_is_active(peer->proc)) {
+            bfo_failover_declare(peer, "its process has failed");
+        }
+    }
+}
+
+static int is_looking; /* atomic */
+
+/* A progress function: have more processes failed than when it looked last? */
+static int look(void)
+{
+    static int known; /* atomic */
+
+    opal_mutex_lock(&ompi_group_afp_mutex);
+    const int n = ompi_group_size(ompi_group_all_failed_procs);
+    opal_mutex_unlock(&ompi_group_afp_mutex);
+    if (n != __atomic_exchange_n(&known, n, __ATOMIC_RELAXED)) {
+        declare_failed();
+    }
+    return 0;
+}
+
+void bfo_revoke_close(void)
+{
+    if (__atomic_exchange_n(&is_looking, 0, __ATOMIC_RELAXED)) {
+        opal_progress_unregister(look);
+    }
+}
+
 int bfo_revoke_comm(ompi_communicator_t *comm, bool coll_only)
 {
     bfo_local_t *me = bfo_enter();
@@ -115,11 +150,9 @@ int bfo_revoke_comm(ompi_communicator_t *comm, bool coll_only)
         revoke_one(comm->c_local_comm, coll_only);
     }
     bfo_leave(me);
-    BFO_FOREACH_PEER(peer)
-    {
-        if (!peer->declared && !ompi_proc_is_active(peer->proc)) {
-            bfo_failover_declare(peer, "its process has failed");
-        }
+    declare_failed();
+    if (!BFO_OMPI_REVOKES_FOR_EACH_FAILURE && !__atomic_exchange_n(&is_looking, 1, __ATOMIC_RELAXED)) {
+        opal_progress_register_lp(look);
     }
     return OMPI_SUCCESS;
 }
