@@ -11,7 +11,7 @@ enum { TAG = 5, OTHER_TAG = 6 };
 static MPI_T_pvar_session session;
 
 /* MPI_T_pvar_handle_alloc() takes the address of a communicator's handle. Open MPI 6.0.0rc2 takes the bytes at this address for the
- * communicator itself and looks whether it is valid. With zeros behind the handle it is. */
+ * communicator itself and looks whether it is valid. With zeros after the handle it is. */
 static struct {
     MPI_Comm comm;
     char zeros[2048];
