@@ -30,7 +30,7 @@ has softrail 'usr/lib/.*/softrail/libsoftrail\.so'
 has railfail 'usr/share/railfail/railfail_job\.c'
 has bfo-doc 'usr/share/doc/bfo-doc/site-guide\.md\(\.gz\)\?'
 
-release=$(ompi_info --parsable | sed -n 's/^ompi:version:full://p')
+release=$(ompi_info --parsable | sed -n '/^ompi:version:full:/{s///;s/rc/~rc/;p}')
 library=$(dpkg-query -S "$(readlink -f "$(gcc -print-file-name=libmpi.so)")" | cut -d: -f1)
 depends=$(dpkg-deb -f "$dir"/openmpi-bfo_*.deb Depends)
 case "$depends" in
