@@ -343,10 +343,11 @@ int bfo_add_comm(ompi_communicator_t *comm)
 
 /* Drops the out-of-order messages of a communicator that ends. The sequence numbers of the messages they waited for count as used too;
  * otherwise the next communicator of this context id would get these messages when they arrive. */
-static void lane_end(bfo_lane_t *lane, uint32_t ctx)
+static void lane_end(bfo_comm_t *bc, bfo_lane_t *lane, uint32_t ctx)
 {
     int rc;
 
+    bfo_lock(&bc->lock); /* a thread that found the communicator before it ended may still look at the lane */
     if (!bfo_link_is_empty(&lane->match.early)) {
         lane->match.next_recv = bfo_container(lane->match.early.prev, bfo_unexpected_t, by_lane)->seq + 1;
     }
@@ -356,6 +357,8 @@ static void lane_end(bfo_lane_t *lane, uint32_t ctx)
         bfo_link_remove(&unexpected->by_lane);
         bfo_unexpected_free(bfo_container(unexpected, bfo_unexpected_frag_t, unexpected));
     }
+    lane->match.n_early = 0;
+    bfo_unlock(&bc->lock);
     BFO_LOCK(&bfo.lock);
     rc = bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv);
     BFO_ASSERT(0 == rc); /* bfo_lane_create() made the entry */
@@ -395,7 +398,7 @@ int bfo_del_comm(ompi_communicator_t *comm)
     }
     for (uint32_t rank = 0; rank < bc->size; ++rank) {
         if (NULL != bc->lanes[rank]) {
-            lane_end(bc->lanes[rank], BFO_OMPI_CTX_OF(comm));
+            lane_end(bc, bc->lanes[rank], BFO_OMPI_CTX_OF(comm));
         }
     }
     BFO_LOCK(&bfo.lock);
