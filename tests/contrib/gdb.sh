@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# contrib/bfo.gdb in a running job: a rank under gdb stops while it streams a message; the commands show requests, peers, rails and queue pairs
+# contrib/bfo.gdb in a running job: a rank under gdb stops while it streams a message and both rails are up; the commands show requests, peers, rails and queue pairs
 # with the names of their states. Then the second rail's cable is pulled, and the same commands show the loss. The job passes, therefore the
 # commands have changed nothing.
 . "$BFO_SRCDIR/tests/lib.sh" || exit 1
@@ -13,7 +13,7 @@ cat >"$TEST_TMP/commands" <<END
 set pagination off
 set confirm off
 set breakpoint pending on
-break bfo_send_schedule
+break bfo_send_schedule if ((ofo_endpoint_t *) bfo.peers->rails[1].endpoint)->gate == OFO_GATE_UP
 run
 echo == streaming\n
 bfo-send req

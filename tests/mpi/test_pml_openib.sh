@@ -80,7 +80,7 @@ END
     rm -f "$TEST_TMP"/*.log
 }
 survived 200 run_verified_stream
-survived 50 run_netpipe
-survived 500 run_hpcc 4
-if has_scalapack; then survived 100 run_scalapack 4; fi
+survived 10 run_netpipe
+survived 200 run_hpcc 4
+if has_scalapack; then survived 40 run_scalapack 4; fi
 exit 0
