@@ -70,10 +70,12 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$suite $packages" ]; then
         : >"$dir/.bfo-base"
     fi
     say "installing what is needed in it"
+    # Without it dpkg waits for the disk after each file. A tree that a power cut spoils is made again.
+    echo force-unsafe-io >"$dir/etc/dpkg/dpkg.cfg.d/90tree"
     cp -L /etc/resolv.conf /etc/hosts "$dir/etc/"
     export DEBIAN_FRONTEND=noninteractive LC_ALL=C
     # A mirror may have a snapshot of the suite of an earlier day.
-    printf 'Acquire::Check-Valid-Until "false";\nAPT::Sandbox::User "root";\n' >"$dir/etc/apt/apt.conf.d/90tree"
+    printf 'Acquire::Check-Valid-Until "false";\nAPT::Sandbox::User "root";\nAcquire::Retries "3";\nAcquire::http::Timeout "60";\n' >"$dir/etc/apt/apt.conf.d/90tree"
     run in_tree apt-get update
     found=$(in_tree bash -c 'for package; do apt-cache show "$package" >/dev/null 2>&1 && echo "$package"; done' look $packages)
     for package in $packages; do
