@@ -43,7 +43,7 @@ has() {
     [ "$(grep -c "^| $1 |" "$results")" = 1 ] && grep -qE "^\| $1 \| $2 \| [0-9]+ \| [0-9] \| [0-9] \| [0-9]+ \| $3, [0-9-]{10} \|$" "$results" ||
         { cat "$results" "$TEST_TMP/log"; fail "no row of $1: $2, $3"; }
 }
-parts() { sed -n 's/^| \([a-z-]*\) |.*/\1/p' "$results" | sed 1d | paste -sd' '; }
+parts() { sed -n 's/^| \([a-z0-9-]*\) |.*/\1/p' "$results" | sed 1d | paste -sd' '; }
 
 git init -q "$repository" || fail "no repository"
 commit first
