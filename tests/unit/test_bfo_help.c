@@ -17,7 +17,7 @@
 #define TEXTS "texts.txt"
 #define RULE "--------------------------------------------------------------------------\n"
 
-static char *text_of(const char *file, const char *topic, bool is_framed, ...)
+static char *text_of(const char *file, const char *topic, int is_framed, ...)
 {
     va_list arguments;
 
