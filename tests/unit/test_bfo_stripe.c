@@ -65,6 +65,20 @@ static void shares_follow_the_weights(void **state)
     assert_true(share[1] > 0.79 && share[1] < 0.81);
 }
 
+static void bytes_in_flight_count_before_the_load(void **state)
+{
+    bfo_stripe_t s = rails_of((const uint32_t[BFO_STRIPE_MAX]){100, 100, 400});
+
+    bfo_stripe_charge(&s, 1, 65536);
+    assert_int_equal(bfo_stripe_least(&s, 3), 0); /* rail 1 was given more */
+    bfo_stripe_begin(&s, 0, 4096);
+    assert_int_equal(bfo_stripe_least(&s, 3), 1); /* but rail 0 has more in flight */
+    bfo_stripe_begin(&s, 1, 2048);
+    assert_int_equal(bfo_stripe_least(&s, 3), 1);
+    bfo_stripe_begin(&s, 2, 4096);
+    assert_int_equal(bfo_stripe_least(&s, 7), 2); /* a fast rail delivers its bytes sooner */
+}
+
 static void rail_out_of_the_mask_gets_nothing(void **state)
 {
     const uint32_t weight[BFO_STRIPE_MAX] = {1, 1, 1};
@@ -308,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_rails_get_equal_shares),
         cmocka_unit_test(shares_follow_the_weights),
+        cmocka_unit_test(bytes_in_flight_count_before_the_load),
         cmocka_unit_test(rail_out_of_the_mask_gets_nothing),
         cmocka_unit_test(pieces_of_a_message_end_together),
         cmocka_unit_test(piece_is_neither_too_short_nor_too_long),
