@@ -12,7 +12,7 @@ packages_of() {
     build) echo gcc libc6-dev make autoconf automake libtool pkg-config openmpi-bin libopenmpi-dev libibverbs-dev \
                 librdmacm-dev libhwloc-dev libevent-dev libjansson-dev perl ;;
     test)  echo clang libclang-rt-14-dev libcmocka-dev ibverbs-utils libfabric-bin perftest netpipe-openmpi hpcc scalapack-mpi-test \
-                ucx-utils rdmacm-utils gnuplot-nox perl man-db codespell clang-format gcovr valgrind patch universal-ctags git xz-utils gdb ;;
+                ucx-utils rdmacm-utils gnuplot-nox perl man-db codespell clang-format gcovr valgrind patch universal-ctags git xz-utils gdb ccache ;;
     tree)  echo libcmocka-dev libpmix-dev ibverbs-providers ibverbs-utils netpipe-openmpi hpcc scalapack-mpi-test procps file ca-certificates ;;
     model) echo spin ;;
     vm)    echo qemu-system-x86 busybox-static kmod cpio nftables iproute2 dropbear-bin openssh-client procps \
