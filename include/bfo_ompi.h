@@ -135,17 +135,19 @@ static inline uint32_t bfo_ompi_node(void)
 
 /* ---- what a BTL hands up --------------------------------------------------------------------------------
  * BFO_ARRIVAL_ARGS declares the parameters of a receive callback, among them `btl` and `des`. In its body BFO_ARRIVAL_TAG is the tag, and
- * BFO_ARRIVAL_PASS passes the parameters to another callback. */
+ * BFO_ARRIVAL_PASS passes the parameters to another callback. BFO_ARRIVAL_ENDPOINT(des) is the sender's endpoint, NULL if the BTL does not say it. */
 #if BFO_OMPI_IS_4
 typedef mca_btl_base_descriptor_t bfo_arrival_t;
 #define BFO_ARRIVAL_ARGS mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *cbdata
 #define BFO_ARRIVAL_TAG tag
 #define BFO_ARRIVAL_PASS btl, tag, des, cbdata
+#define BFO_ARRIVAL_ENDPOINT(des) NULL
 #else
 typedef mca_btl_base_receive_descriptor_t bfo_arrival_t;
 #define BFO_ARRIVAL_ARGS mca_btl_base_module_t *btl, const mca_btl_base_receive_descriptor_t *des
 #define BFO_ARRIVAL_TAG des->tag
 #define BFO_ARRIVAL_PASS btl, des
+#define BFO_ARRIVAL_ENDPOINT(des) ((des)->endpoint)
 #endif
 
 /* `des` has exactly one segment. */

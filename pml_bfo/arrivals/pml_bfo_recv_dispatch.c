@@ -172,7 +172,9 @@ static BFO_COLD void without_lane_arrived(const bfo_comm_t *bc, const bfo_in_t *
     const bfo_match_hdr_t *h = in->segments[0].seg_addr.pval;
 
     if ((uint32_t) h->src >= bc->size || NULL != bc->lanes[h->src]) {
-        bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+        if (!bfo_orphan_is_refused(from, h)) {
+            bfo_stat_drop(BFO_STAT_WRONG_SOURCE);
+        }
     } else if (__atomic_load_n(&bc->gone, __ATOMIC_ACQUIRE)) {
         orphan_arrived(in, from);
     } else {
@@ -287,7 +289,7 @@ static __attribute__((noinline)) void odd_match_arrived(mca_btl_base_module_t *b
     bfo_peer_t *from = peer_of(proc);
 
     if (NULL == bc) {
-        orphan_arrived(&in, from);
+        orphan_arrived(&in, NULL == from ? bfo_orphan_source(btl, BFO_ARRIVAL_ENDPOINT(des)) : from);
     } else {
         bfo_dispatch_first(bc, &in, from);
     }
@@ -371,7 +373,7 @@ static inline void rendezvous_arrived(mca_btl_base_module_t *btl, const bfo_arri
     }
     bc = bfo_comm_find(h->ctx);
     if (bfo_unlikely(NULL == bc)) {
-        orphan_arrived(in, from);
+        orphan_arrived(in, NULL == from ? bfo_orphan_source(btl, BFO_ARRIVAL_ENDPOINT(des)) : from);
         return;
     }
     bfo_recv_act_match_first(bc, &(first_t){in, from});

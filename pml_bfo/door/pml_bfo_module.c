@@ -36,6 +36,7 @@
 
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/pml/base/base.h"
+#include "ompi/runtime/mpiruntime.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -108,6 +109,7 @@ static int bfo_enable(bool enable)
     }
     bfo_link_init(&bfo.orphans);
     bfo_link_init(&bfo.held_fins);
+    bfo_revoke_open();
     bfo_failover_init();
     bfo_failover_actions_init();
     bfo_soft_init();
@@ -199,6 +201,7 @@ void bfo_module_finalize(void)
     }
     bfo_drain_close();
     bfo_revoke_close();
+    bfo_orphans_close();
     bfo_failover_wait_fini();
     while (!bfo_link_is_empty(&bfo.orphans)) {
         bfo_unexpected_frag_t *g = bfo_container(bfo.orphans.next, bfo_unexpected_frag_t, link);
@@ -341,13 +344,28 @@ int bfo_add_comm(ompi_communicator_t *comm)
     return OMPI_SUCCESS;
 }
 
+/* Drops a message that waits in a communicator that ends. After a failure or a revoke its sender must not wait for a receive that nobody posts. */
+static void message_end(bfo_comm_t *bc, bfo_unexpected_t *unexpected)
+{
+    bfo_unexpected_frag_t *g = bfo_container(unexpected, bfo_unexpected_frag_t, unexpected);
+
+    if (bc->is_marked && ompi_mpi_state < OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT) {
+        bfo_refuse(g->peer, (const bfo_hdr_t *) g->data, false);
+    }
+    bfo_unexpected_free(g);
+}
+
 /* Drops the out-of-order messages of a communicator that ends. The sequence numbers of the messages they waited for count as used too;
  * otherwise the next communicator of this context id would get these messages when they arrive. */
 static void lane_end(bfo_comm_t *bc, bfo_lane_t *lane, uint32_t ctx)
 {
+    uint32_t taken;
+    bfo_link_t early;
     int rc;
 
+    bfo_link_init(&early);
     bfo_lock(&bc->lock); /* a thread that found the communicator before it ended may still look at the lane */
+    taken = lane->match.next_recv;
     if (!bfo_link_is_empty(&lane->match.early)) {
         lane->match.next_recv = bfo_container(lane->match.early.prev, bfo_unexpected_t, by_lane)->seq + 1;
     }
@@ -355,14 +373,22 @@ static void lane_end(bfo_comm_t *bc, bfo_lane_t *lane, uint32_t ctx)
         bfo_unexpected_t *unexpected = bfo_container(lane->match.early.next, bfo_unexpected_t, by_lane);
 
         bfo_link_remove(&unexpected->by_lane);
-        bfo_unexpected_free(bfo_container(unexpected, bfo_unexpected_frag_t, unexpected));
+        bfo_link_append(&early, &unexpected->by_lane);
     }
     lane->match.n_early = 0;
     bfo_unlock(&bc->lock);
     BFO_LOCK(&bfo.lock);
-    rc = bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, lane->match.next_recv);
+    rc = bfo_seqmap_store(&lane->peer->kept, ctx, lane->next_send, taken);
     BFO_ASSERT(0 == rc); /* bfo_lane_create() made the entry */
+    rc = bfo_seqmap_skip(&lane->peer->kept, ctx, lane->match.next_recv);
+    BFO_ASSERT(0 == rc);
     BFO_UNLOCK(&bfo.lock);
+    while (!bfo_link_is_empty(&early)) {
+        bfo_unexpected_t *unexpected = bfo_container(early.next, bfo_unexpected_t, by_lane);
+
+        bfo_link_remove(&unexpected->by_lane);
+        message_end(bc, unexpected);
+    }
 }
 
 /* From now on no thread finds the communicator, and one that has found it takes no more messages: its sequence numbers are final. */
@@ -394,7 +420,7 @@ int bfo_del_comm(ompi_communicator_t *comm)
     comm_end(bc);
     while (NULL != (unexpected = bfo_match_some(&bc->match))) {
         bfo_match_take(&bc->match, unexpected);
-        bfo_unexpected_free(bfo_container(unexpected, bfo_unexpected_frag_t, unexpected));
+        message_end(bc, unexpected);
     }
     for (uint32_t rank = 0; rank < bc->size; ++rank) {
         if (NULL != bc->lanes[rank]) {

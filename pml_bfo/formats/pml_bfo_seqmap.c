@@ -67,7 +67,17 @@ int bfo_seqmap_store(bfo_seqmap_t *m, uint32_t ctx, uint32_t next_send, uint32_t
     }
     BFO_ASSERT(2 * m->used <= m->size);
     BFO_ASSERT(0 == s->key || ctx + 1 == s->key);
-    *s = (bfo_seqs_t){.key = ctx + 1, .next_send = next_send, .next_recv = next_recv};
+    *s = (bfo_seqs_t){.key = ctx + 1, .next_send = next_send, .next_recv = next_recv, .taken = next_recv};
+    return 0;
+}
+
+int bfo_seqmap_skip(bfo_seqmap_t *m, uint32_t ctx, uint32_t next_recv)
+{
+    if (NULL == bfo_seqmap_find(m, ctx) && 0 != bfo_seqmap_store(m, ctx, 0, 0)) {
+        return -1;
+    }
+    BFO_ASSERT((int32_t) (next_recv - place_of(m, ctx + 1)->next_recv) >= 0); /* counters are never reset */
+    place_of(m, ctx + 1)->next_recv = next_recv;
     return 0;
 }
 

@@ -67,6 +67,8 @@ typedef struct {
     /* On a lane with BFO_LANE_REVOKED: is the first fragment dropped because its communicator is revoked? Called under the communicator's lock.
      * If true, it has released the lock, and refused a rendezvous towards the sender (pml_bfo_revoke.c). NULL until a communicator is revoked. */
     bool (*refuses)(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h);
+    /* Does Open MPI use this context id, or is it agreeing on the id? NULL in a job that does not survive failures (pml_bfo_revoke.c). */
+    bool (*id_is_in_use)(uint16_t ctx);
     void (*carried_on_probation)(bfo_peer_t *peer, uint8_t rail, size_t bytes); /* pml_bfo_probation.c; NULL without failover */
     bfo_upward_t up;
     bfo_callbacks_t callbacks;

@@ -24,19 +24,8 @@ void bfo_recv_act_refuse(void *request, void *arg)
     }
 }
 
-#if BFO_OMPI_HAS_ULFM
-#include "ompi/communicator/communicator.h"
-#include "ompi/group/group.h"
-#include "ompi/proc/proc.h"
-#include "opal/runtime/opal_progress.h"
-
-static bool is_revoked(ompi_communicator_t *comm, int tag)
-{
-    return !ompi_request_tag_is_ft(tag) && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
-}
-
-/* Answers a rendezvous. A MATCH needs no answer, because it does not wait for its receiver. */
-static void refuse(bfo_peer_t *peer, const bfo_hdr_t *h, bool is_failure)
+/* A MATCH needs no answer, because it does not wait for its receiver. */
+void bfo_refuse(bfo_peer_t *peer, const bfo_hdr_t *h, bool is_failure)
 {
     bfo_ack_hdr_t ack;
 
@@ -48,6 +37,31 @@ static void refuse(bfo_peer_t *peer, const bfo_hdr_t *h, bool is_failure)
     }
 }
 
+#if BFO_OMPI_HAS_ULFM
+#include "ompi/communicator/communicator.h"
+#include "ompi/group/group.h"
+#include "ompi/proc/proc.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/class/opal_pointer_array.h"
+#include "opal/runtime/opal_progress.h"
+
+/* Open MPI fills the place of an id in each process before any process can use the id, and frees the place after the communicator. At the end
+ * of MPI_Finalize the places are free, and no message may be judged by them. */
+static bool id_is_in_use(uint16_t ctx)
+{
+    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT || NULL != opal_pointer_array_get_item(&ompi_mpi_communicators, ctx);
+}
+
+void bfo_revoke_open(void)
+{
+    bfo.id_is_in_use = BFO_OMPI_ULFM_IS_ON ? id_is_in_use : NULL;
+}
+
+static bool is_revoked(ompi_communicator_t *comm, int tag)
+{
+    return !ompi_request_tag_is_ft(tag) && (ompi_comm_is_revoked(comm) || (ompi_comm_coll_revoked(comm) && ompi_request_tag_is_collective(tag)));
+}
+
 static bool refuses(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h)
 {
     const bool is_failure = !ompi_comm_is_revoked(bc->comm);
@@ -56,7 +70,7 @@ static bool refuses(bfo_comm_t *bc, bfo_lane_t *lane, const bfo_hdr_t *h)
         return false;
     }
     bfo_unlock(&bc->lock);
-    refuse(lane->peer, h, is_failure);
+    bfo_refuse(lane->peer, h, is_failure);
     return true;
 }
 
@@ -103,7 +117,7 @@ static void revoke_one(ompi_communicator_t *comm, bool coll_only)
         bfo_unexpected_frag_t *g = bfo_container(ring.next, bfo_unexpected_frag_t, link);
 
         bfo_link_remove(&g->link);
-        refuse(bc->lanes[g->unexpected.by_key.src]->peer, (const bfo_hdr_t *) g->data, !comm->comm_revoked);
+        bfo_refuse(bc->lanes[g->unexpected.by_key.src]->peer, (const bfo_hdr_t *) g->data, !comm->comm_revoked);
         bfo_unexpected_free(g);
     }
 }

@@ -152,8 +152,142 @@ static void copy_does_not_pass_its_held_message(void)
     life_ends();
 }
 
+/* ---- messages for a communicator that has ended here, in a job that survives failures ------------------------ */
+
+static bool is_in_use; /* the context id of the second communicator */
+
+static bool says_in_use(uint16_t ctx)
+{
+    must(world_comm[1]->c_contextid == ctx, "another context id is looked up");
+    return is_in_use;
+}
+
+static void ulfm_life_begins(void)
+{
+    life_begins();
+    bfo.id_is_in_use = says_in_use;
+    is_in_use = true;
+}
+
+static void ulfm_life_ends(void)
+{
+    bfo.id_is_in_use = NULL;
+    life_ends();
+}
+
+/* The sender of `n` rendezvous messages is told that nobody will receive them; and no message waits. */
+static void are_refused(unsigned n)
+{
+    for (unsigned i = 0; i < n; ++i) {
+        const int at = world_find(BFO_MSG_ACK);
+        const bfo_ack_hdr_t *ack = at < 0 ? NULL : world_posted_message((unsigned) at);
+
+        must(NULL != ack && 0 == ack->dst_id && 0x800000001u == ack->src_id && 0 == ack->flags, "a sender is not refused, and waits without end");
+        world_complete((unsigned) at, OPAL_SUCCESS);
+    }
+    must(world_find(BFO_MSG_ACK) < 0, "a message is answered that was not to be");
+    must(bfo_link_is_empty(&bfo.orphans), "a message of an ended communicator waits for the next one of its id");
+}
+
+static void is_received(uint32_t seq)
+{
+    ompi_request_t *request = NULL;
+    static char in[100];
+
+    must(OMPI_SUCCESS == bfo_irecv(in, 100, &ompi_mpi_byte.dt, 1, 4, world_comm[1], &request), "no receive");
+    must(is_over(request) && 100 == payload_first_wrong(in, 100, seq), "a communicator gets another message, or none");
+    request->req_free(&request);
+}
+
+/* The second communicator has received number 0, and has ended here. */
+static void second_ends(void)
+{
+    world_comm_add();
+    early_for_comm(0, 100);
+    is_received(0);
+    world_comm_remove();
+    is_in_use = false;
+}
+
+/* They come out of order, and some twice. The next communicator of the id continues with the numbers after them. */
+static void late_messages_of_an_ended_communicator_are_refused(void)
+{
+    ulfm_life_begins();
+    second_ends();
+    early_rndv_for_comm(3, 300, 1000);
+    are_refused(1);
+    early_rndv_for_comm(1, 300, 1000);
+    are_refused(1);
+    early_for_comm(2, 100);
+    early_for_comm(4, 100);
+    early_rndv_for_comm(0, 300, 1000); /* a copy of a message that was taken: its sender may be told nothing */
+    are_refused(0);
+    is_in_use = true;
+    early_rndv_for_comm(3, 300, 1000); /* whoever uses the id now */
+    are_refused(1);
+    world_comm_add();
+    early_for_comm(5, 100);
+    is_received(5);
+    ulfm_life_ends();
+}
+
+/* The id is in use while Open MPI agrees on it: then the message may belong to the next communicator, and waits. */
+static void message_waits_while_its_id_is_agreed_on(void)
+{
+    ulfm_life_begins();
+    second_ends();
+    is_in_use = true;
+    early_for_comm(1, 100);
+    early_rndv_for_comm(2, 300, 1000);
+    opal_progress();
+    must(!bfo_link_is_empty(&bfo.orphans) && world_find(BFO_MSG_ACK) < 0, "a message of the next communicator of an id is refused");
+    is_in_use = false; /* Open MPI has agreed on another id */
+    opal_progress();
+    are_refused(1);
+    is_in_use = true;
+    early_for_comm(3, 100);
+    world_comm_add();
+    is_received(3);
+    ulfm_life_ends();
+}
+
+/* A communicator in which a process has failed ends with a rendezvous that nobody has received, and one out of order. */
+static void messages_left_in_a_communicator_are_refused(void)
+{
+    ulfm_life_begins();
+    world_comm_add();
+    early_rndv_for_comm(0, 300, 1000);
+    early_rndv_for_comm(2, 300, 1000);
+    early_for_comm(3, 100);
+    bfo_comm_of(world_comm[1])->is_marked = true; /* as by bfo_revoke_comm(), which Open MPI 4.1 has not */
+    world_comm_remove();
+    are_refused(2);
+    is_in_use = false;
+    early_rndv_for_comm(1, 300, 1000);
+    are_refused(1);
+    ulfm_life_ends();
+}
+
+/* The process is in no communicator that has the id here. */
+static void stranger_is_refused(void)
+{
+    bfo_rndv_hdr_t h = {.msg_length = 1000, .src_id = 0x800000001u};
+
+    ulfm_life_begins();
+    world_comm_add();
+    bfo_hdr_pack_match(&h.match, BFO_MSG_RNDV, 0, (uint16_t) world_comm[1]->c_contextid, 2, 4, 7);
+    must(NULL != bfo_lane(bfo_comm_of(world_comm[1]), 2), "no lane");
+    world_receive(&world_btl[0], BFO_TAG(BFO_MSG_RNDV), &h, sizeof(h), sizeof(h));
+    are_refused(1);
+    ulfm_life_ends();
+}
+
 void fuzz_early(void)
 {
+    late_messages_of_an_ended_communicator_are_refused();
+    message_waits_while_its_id_is_agreed_on();
+    messages_left_in_a_communicator_are_refused();
+    stranger_is_refused();
     copy_does_not_pass_its_held_message();
     early_messages_wait_for_their_communicator((const uint32_t[]){0, 1, 2, 3, 4});
     early_messages_wait_for_their_communicator((const uint32_t[]){4, 3, 2, 1, 0});

@@ -10,6 +10,7 @@ use strict;
 use warnings;
 
 my ($dispatch, $rdma, $actions, $failover, $handshake) = ('pml_bfo/arrivals/pml_bfo_recv_dispatch.c', 'pml_bfo/recv/pml_bfo_recv_rdma.c', 'pml_bfo/handshake/pml_bfo_failover_actions.c', 'pml_bfo/failover/pml_bfo_failover.c', 'pml_bfo/handshake/pml_bfo_failover_handshake.c');
+my $orphan = 'pml_bfo/arrivals/pml_bfo_recv_orphan.c';
 my ($start, $schedule, $rails) = ('pml_bfo/send/pml_bfo_send_start.c', 'pml_bfo/send/pml_bfo_send_schedule.c', 'pml_bfo/rails/pml_bfo_rails.c');
 my ($bfail, $bsend, $bstatus) = ('btl_openib_failover/fault/btl_openib_failover.c', 'btl_openib_failover/out/btl_openib_send.c', 'btl_openib_failover/formats/btl_openib_status.c');
 my ($match, $credits) = ('pml_bfo/formats/pml_bfo_recv_match.c', 'btl_openib_failover/formats/btl_openib_credits.h');
@@ -737,6 +738,16 @@ our @all = (
       from => "            said = true;\n", to => "            break;\n", test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
     { name => 'late-message-is-matched', what => 'a message of a declared peer that arrives late is taken for the next receive', file => 'pml_bfo/failover/pml_bfo_failover_peer.c',
       from => "        lane->match.n_open |= BFO_LANE_ENDED;\n", to => '', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'ended-communicator-awaited', what => 'a rendezvous for a communicator that has ended here waits for the next communicator of its id', file => $orphan,
+      from => 'return (is_stranger || !bfo.id_is_in_use(h->ctx)) &&', to => 'return is_stranger &&', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'agreed-id-ended', what => 'a message for a communicator that Open MPI is making is refused', file => $orphan,
+      from => 'return (is_stranger || !bfo.id_is_in_use(h->ctx)) &&', to => 'return', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'given-up-id-awaited', what => 'nobody looks again at a message whose id was not agreed on', file => $orphan,
+      from => '        opal_progress_register_lp(look);', to => '        (void) look;', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'skipped-number-taken', what => 'a message whose number was skipped counts as the copy of a message that was taken', file => 'pml_bfo/formats/pml_bfo_seqmap.c',
+      from => "    place_of(m, ctx + 1)->next_recv = next_recv;\n", to => "    place_of(m, ctx + 1)->next_recv = place_of(m, ctx + 1)->taken = next_recv;\n", unit => 'test_bfo_ids', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
+    { name => 'left-message-unanswered', what => 'a communicator in which a process has failed ends, and the sender of a message that nobody received is not told', file => 'pml_bfo/door/pml_bfo_module.c',
+      from => 'if (bc->is_marked && ompi_mpi_state <', to => 'if (bc->is_marked && ompi_mpi_state >', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
     { name => 'puts-stay-open', what => 'what a receive had asked for by PUT stays open when its sender gives the message up', file => $actions,
       from => "    bfo_recv_forget_puts(req);\n    bfo_recv_complete(req, MPI_ERR_OTHER);", to => '    bfo_recv_complete(req, MPI_ERR_OTHER);', test => 'tests/fuzz/test_fuzz_dispatch.sh', always => 1 },
     { name => 'look-unseen', what => 'a completion under way does not see that a thread looks at its request', file => 'pml_bfo/tables/pml_bfo_failover_se.h',

@@ -94,12 +94,33 @@ static void counters_are_kept_per_context(void **state)
     bfo_seqmap_free(&m);
 }
 
+static void numbers_are_skipped_and_not_taken(void **state)
+{
+    const uint32_t last = UINT32_MAX; /* the numbers wrap */
+    bfo_seqmap_t m = {0};
+
+    assert_false(bfo_seqs_is_used(NULL, 0));
+    assert_false(bfo_seqs_is_taken(NULL, 0));
+    assert_int_equal(0, bfo_seqmap_skip(&m, 3, 1)); /* makes the entry */
+    assert_true(bfo_seqs_is_used(bfo_seqmap_find(&m, 3), 0));
+    assert_false(bfo_seqs_is_taken(bfo_seqmap_find(&m, 3), 0));
+    assert_int_equal(0, bfo_seqmap_store(&m, 3, 9, last));
+    assert_int_equal(0, bfo_seqmap_skip(&m, 3, 2));
+    assert_int_equal(9, bfo_seqmap_find(&m, 3)->next_send);
+    assert_true(bfo_seqs_is_taken(bfo_seqmap_find(&m, 3), last - 1));
+    assert_false(bfo_seqs_is_taken(bfo_seqmap_find(&m, 3), last));
+    assert_true(bfo_seqs_is_used(bfo_seqmap_find(&m, 3), last));
+    assert_true(bfo_seqs_is_used(bfo_seqmap_find(&m, 3), 1));
+    assert_false(bfo_seqs_is_used(bfo_seqmap_find(&m, 3), 2));
+    bfo_seqmap_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(name_is_found_until_it_is_retired),   cmocka_unit_test(forged_names_find_nothing),
         cmocka_unit_test(generation_skips_zero_when_it_wraps), cmocka_unit_test(table_grows_over_chunks_and_keeps_slots),
-        cmocka_unit_test(counters_are_kept_per_context),
+        cmocka_unit_test(counters_are_kept_per_context),       cmocka_unit_test(numbers_are_skipped_and_not_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
