@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Processes die, and the others continue (ULFM): one check for each function and error class. mpi_ulfm DYING [FILE]: the last DYING ranks
- * kill themselves. With FILE the ranks first exchange messages until FILE exists; a rail may be cut meanwhile. DESIGN.txt section 14.11.
+ * Processes die, and the others continue (ULFM): one check for each function and error class. mpi_ulfm DYING [FILE [AFTER]]: the last DYING
+ * ranks kill themselves. With FILE the ranks first exchange messages until FILE exists, with AFTER the survivors do so until AFTER exists; a rail
+ * may be cut meanwhile. DESIGN.txt section 14.11.
  */
 #include "mpi_check.h"
 
@@ -77,16 +78,16 @@ static void sum(MPI_Comm comm)
     CHECK(all == n * (n + 1) / 2);
 }
 
-static void exchange_until(const char *file)
+static void exchange_until(const char *file, MPI_Comm comm, const char *when)
 {
     int is_there = 0;
 
     for (uint32_t i = 0; !is_there; ++i) {
-        ring(MPI_COMM_WORLD, i);
+        ring(comm, i);
         is_there = 0 == access(file, F_OK);
-        MPI(MPI_Bcast(&is_there, 1, MPI_INT, 0, MPI_COMM_WORLD));
+        MPI(MPI_Bcast(&is_there, 1, MPI_INT, 0, comm));
         if (0 == i && 0 == rank) {
-            fprintf(stderr, "mpi_ulfm: exchanging\n");
+            fprintf(stderr, "mpi_ulfm: %s\n", when);
         }
     }
 }
@@ -176,6 +177,7 @@ static void die_at_work(void)
     MPI_Request requests[60];
 
     CHECK(NULL != into);
+    fprintf(stderr, "mpi_ulfm: dying\n");
     CHECK(SIG_ERR != signal(SIGALRM, kill_myself) && 0 == setitimer(ITIMER_REAL, &soon, NULL));
     for (;;) {
         for (int i = 0; i < alive; ++i) {
@@ -255,7 +257,7 @@ static void die_or_survive(void)
     CHECK(0 == (flag & ((1 << alive) - 1)));
 }
 
-static void go_on(void)
+static void go_on(const char *after)
 {
     MPI_Comm shrunk;
     int me, n, flag = 1;
@@ -273,6 +275,9 @@ static void go_on(void)
     for (uint32_t i = 0; i < 3; ++i) {
         sum(shrunk);
         ring(shrunk, 100 + i);
+    }
+    if (NULL != after) {
+        exchange_until(after, shrunk, "survivors are exchanging");
     }
     nothing_is_left(shrunk);
     MPI(MPIX_Comm_agree(shrunk, &flag));
@@ -300,13 +305,13 @@ int main(int argc, char **argv)
     lost = malloc(LONG);
     CHECK(NULL != out && NULL != in && NULL != lost);
     if (2 < argc) {
-        exchange_until(argv[2]);
+        exchange_until(argv[2], MPI_COMM_WORLD, "exchanging");
     }
     check_revoke();
     if (0 < n_dying) {
         die_or_survive();
     }
-    go_on();
+    go_on(3 < argc ? argv[3] : NULL);
     free(out);
     free(in);
     free(lost);
