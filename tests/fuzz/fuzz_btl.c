@@ -142,7 +142,7 @@ void ofo_credits_return(ofo_endpoint_t *ep, ofo_qpset_t *qps, unsigned index)
     qps->ring_in.owed = 0;
 }
 
-static void on_message(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *des, void *data)
+static void on_message(BFO_ARRIVAL_ARGS)
 {
     const mca_btl_base_segment_t *s = des->des_segments;
     static volatile uint8_t sink;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * The soak: a random mix of operations, verified. soak SEED STEPS [drains] [threads] [until=FILE]. With "drains" the ranks take ports out of
+ * The soak: a random mix of operations, verified. soak SEED STEPS [drains] [threads] [windowless] [until=FILE]. With "drains" the ranks take ports out of
  * service meanwhile. With "threads" a second thread of each rank exchanges messages, and there are no windows. The job ends before the last step if rank 0 finds the
  * FILE. Prints "VERIFIED n checks" and "DONE name n, ...", which counts each operation of rank 0, or one line that begins with WRONG, and then
  * ends with status 3. DESIGN.txt section 13.
@@ -154,14 +154,14 @@ static void nothing_is_left(const soak_t *s)
 
 static struct {
     uint64_t steps;
-    bool drain, thread;
+    bool drain, thread, windowless;
     const char *until; /* NULL: the steps alone end the job */
 } asked;
 
-/* Open MPI 4.1 has no windows over a PML for MPI_THREAD_MULTIPLE. */
+/* Open MPI 4.1 has no windows over a PML for MPI_THREAD_MULTIPLE, and later releases have none at all ("windowless"). */
 static void one_of_all(soak_t *s)
 {
-    uint64_t what = soak_draw(s, asked.thread ? 8 : 10);
+    uint64_t what = soak_draw(s, asked.thread || asked.windowless ? 8 : 10);
 
     soak_operate(s, what < 4 ? &soak_point_to_point : what < 8 ? &soak_collective : &soak_one_sided);
 }
@@ -210,6 +210,8 @@ static bool read_arguments(int argc, char **argv)
             asked.drain = true;
         } else if (0 == strcmp("threads", argv[i])) {
             asked.thread = true;
+        } else if (0 == strcmp("windowless", argv[i])) {
+            asked.windowless = true;
         } else if (0 == strncmp("until=", argv[i], 6)) {
             asked.until = argv[i] + 6;
         } else {

@@ -75,7 +75,7 @@ sub job_of {
     push @mca, ['pml_bfo_rejoin', 1], ['btl_openib_rejoin_after', one_of(20, 200)], ['btl_openib_rejoin_half_life', one_of(0, 300)] if $returns;
     push @mca, ['pml_bfo_rejoin', 0] if !$returns;
     return { rules => \@rules, softrail => ['-n', $rails, '--link-layer=' . one_of('ib', 'eth'), '--retry-time=' . (50 + int rand 100) . 'ms'],
-             program => [Job::mpirun($ranks, @mca), "$build/tests/soak/soak", $seed, 25 + int rand 30, rand() < 0.3 ? 'drains' : ()], ranks => $ranks, rails => $rails };
+             program => [Job::mpirun($ranks, @mca), "$build/tests/soak/soak", $seed, 25 + int rand 30, rand() < 0.3 ? 'drains' : (), $ENV{OMPI_VERSION} =~ /^4\./ ? () : 'windowless'], ranks => $ranks, rails => $rails };
 }
 
 # $deaths counts each rail that dies in a job once. $pairs counts each loss once for each pair of ranks that the rail joined.
