@@ -45,11 +45,14 @@ void bfo_refuse(bfo_peer_t *peer, const bfo_hdr_t *h, bool is_failure)
 #include "opal/class/opal_pointer_array.h"
 #include "opal/runtime/opal_progress.h"
 
-/* Open MPI fills the place of an id in each process before any process can use the id, and frees the place after the communicator. At the end
- * of MPI_Finalize the places are free, and no message may be judged by them. */
+/* Open MPI fills the place of an id in each process before any process can use the id, and frees the place after the communicator. During
+ * MPI_Init and at the end of MPI_Finalize places are free, and no message may be judged by them. */
 static bool id_is_in_use(uint16_t ctx)
 {
-    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT || NULL != opal_pointer_array_get_item(&ompi_mpi_communicators, ctx);
+    const int32_t state = ompi_mpi_state;
+
+    return state < OMPI_MPI_STATE_INIT_COMPLETED || state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT
+           || NULL != opal_pointer_array_get_item(&ompi_mpi_communicators, ctx);
 }
 
 void bfo_revoke_open(void)
