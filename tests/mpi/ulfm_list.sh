@@ -60,11 +60,11 @@ ending() {
 }
 
 # cut RAIL: the rail goes down.
-cut() { "$SOFTRAIL" down --fabric "$FABRIC" "$1" || give_up "rail $1 cannot be cut"; }
+cut() { "$SOFTRAIL" down --fabric "$FABRIC" "$1" && is_cut=1 || give_up "rail $1 cannot be cut"; }
 
 # one MOMENT RANKS DYING RAIL
 one() {
-    local job verdict
+    local job verdict is_cut=0
     rm -f "$TEST_TMP/go" "$TEST_TMP/after"
     begin_stream "-n 2 --retry-time=300ms" "$2" "$ulfm" "$3" "$TEST_TMP/go" "$TEST_TMP/after"
     quick 'mpi_ulfm: exchanging' && [ "$1" = before ] && cut "$4"
@@ -73,13 +73,14 @@ one() {
     quick 'mpi_ulfm: survivors are exchanging' && [ "$1" = after ] && cut "$4"
     : >"$TEST_TMP/after"
     ending
+    [ $is_cut = 1 ] || verdict=wrong
     done_runs=$((done_runs + 1))
     case $verdict in
     hung) hung=$((hung + 1)) ;;
     wrong)
         wrong=$((wrong + 1))
         show_log
-        echo "WRONG: $2 ranks, $3 die, rail $4 cut $1"
+        echo "WRONG: $2 ranks, $3 die, rail $4 cut $1$([ $is_cut = 1 ] || echo ', but the moment was missed')"
         ;;
     esac
 }
