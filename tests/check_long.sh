@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The bfo authors
 #
 # check_long.sh [PART...]: simulated jobs from 100,000 seeds, days of simulated jobs, large simulated jobs, the whole fault matrix, first contacts of 64 ranks, a soak of SOAK_SECONDS (1800), the mutants, the
-# rows taken, the branches of the recovery that tests take, rails that flap a thousand times, whole jobs under sanitizers, the matrix, a soak, the packages and the fuzz program of the BTL on Open MPI 5.0 and 6.0 (in_tree.sh), dying processes there under rails that are cut, the throughput around a failover, all models, kernel rails; or only the parts named, here or in PARTS, because all parts
+# rows taken, the branches of the recovery that tests take, rails that flap a thousand times, whole jobs under sanitizers, the matrix, a soak, the packages, dying processes under rails that are cut and the fuzz program of the BTL on Open MPI 5.0 and 6.0 (in_tree.sh), the throughput around a failover, all models, kernel rails; or only the parts named, here or in PARTS, because all parts
 # take some three hours. A skipped test counts as failed (CI=true). A part runs even if another part has failed. The models, which only compute,
 # run beside the first parts at low priority. The throughput (in a build of its own without assertions) and the virtual machines run alone, after
 # the models have ended. When a part has ended, its row replaces its last row in tests/RESULTS.md and in docs/verification.md, unless the sources
@@ -12,7 +12,7 @@
 need flock util-linux
 export CI=true
 out=$BFO_BUILDDIR/tests/check-long.md results=$BFO_SRCDIR/tests/RESULTS.md page=$BFO_SRCDIR/docs/verification.md
-all_parts="world day scale faults contact soak mutants rows coverage flaps soak-flaps sanitized ompi5-faults ompi5-soak ompi5-packages ompi5-fuzz ompi6-faults ompi6-soak ompi6-packages ompi6-fuzz ulfm model model-full model-mutants stream vm vm-faults"
+all_parts="world day scale faults contact soak mutants rows coverage flaps soak-flaps sanitized ompi5-faults ompi5-soak ompi5-packages ompi5-ulfm ompi5-fuzz ompi6-faults ompi6-soak ompi6-packages ompi6-ulfm ompi6-fuzz model model-full model-mutants stream vm vm-faults"
 parts=${*:-${PARTS:-$all_parts}}
 for name in $parts; do
     [[ " $all_parts " == *" $name "* ]] || fail "there is no part '$name'; the parts are: $all_parts"
@@ -121,9 +121,9 @@ for release in ompi5 ompi6; do
     part $release-faults 60 -C tests check-tree RELEASE=$release PART=faults
     part $release-soak 5 -C tests check-tree RELEASE=$release PART=soak
     part $release-packages 5 -C tests check-tree RELEASE=$release PART=packages
+    BFO_ULFM_RUNS=${ULFM_RUNS:-10} part $release-ulfm 40 -C tests check-tree RELEASE=$release PART=ulfm
     part $release-fuzz 20 -C tests check-tree RELEASE=$release PART=fuzz
 done
-BFO_ULFM_RUNS=${ULFM_RUNS:-10} part ulfm 40 check-ulfm
 wait
 case " $parts " in
 *" stream "*) bash "$BFO_SRCDIR/contrib/build.sh" "$BFO_BUILDDIR/user" --disable-assertions --enable-werror >"$TEST_TMP/user" 2>&1 || tail -n 20 "$TEST_TMP/user" ;;

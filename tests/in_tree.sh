@@ -7,11 +7,12 @@
 #   faults     the cells of the fault matrix that TREE_FAULTS selects (all of them)
 #   soak       the soak, for TREE_SOAK_SECONDS (300)
 #   packages   the Debian packages: built, installed in a tree that has nothing else, used, and purged
+#   ulfm       processes die while a rail is cut (mpi/ulfm_list.sh), BFO_ULFM_RUNS (10) times each
 #   fuzz       the fuzz program of the BTL with its kept inputs; the world of the PML and the simulated jobs do not compile there yet
 set -u
 : "${BFO_BUILDDIR:?source tests/env.sh of the build directory first}"
 fail() { echo "FAIL in_tree: $*"; exit 1; }
-[ $# = 2 ] || { echo "usage: in_tree.sh ompi5|ompi6 faults|soak|packages|fuzz" >&2; exit 2; }
+[ $# = 2 ] || { echo "usage: in_tree.sh ompi5|ompi6 faults|soak|packages|ulfm|fuzz" >&2; exit 2; }
 case $1 in
 ompi5) suite=trixie ;;
 ompi6) suite=forky ;;
@@ -37,6 +38,7 @@ packages)
     in_build "bash tests/packages/build.sh $BFO_BUILDDIR/packages-$suite" &&
         bash contrib/tree.sh --bare "$suite" "$trees/bare-$suite" bash tests/packages/install.sh "$BFO_BUILDDIR/packages-$suite"
     ;;
+ulfm) in_build "make -s -C $build/tests/mpi mpi_ulfm && bash tests/mpi/ulfm_list.sh" ;;
 fuzz) in_build "BFO_WORLD_CFLAGS='-fsanitize=address,undefined -fno-sanitize=alignment -fno-sanitize-recover=undefined' bash tests/fuzz/fuzz.sh btl once" ;;
 *) fail "no part '$2'" ;;
 esac || fail "$1: $2"

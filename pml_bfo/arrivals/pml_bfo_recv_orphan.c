@@ -48,9 +48,13 @@ bfo_peer_t *bfo_orphan_source(const mca_btl_base_module_t *btl, const struct mca
  * not in the communicator that has the id here, can mean none but an ended one. Locks: bfo.lock held. */
 static bool comes_late(bfo_peer_t *from, const bfo_match_hdr_t *h, bool is_stranger)
 {
-    const bfo_seqs_t *kept = NULL == from || NULL == bfo.id_is_in_use ? NULL : bfo_seqmap_find(&from->kept, h->ctx);
+    const bfo_seqs_t *kept;
 
-    if (NULL == from || NULL == bfo.id_is_in_use || bfo_seqs_is_taken(kept, h->seq)) {
+    if (NULL == from || NULL == bfo.id_is_in_use) {
+        return false;
+    }
+    kept = bfo_seqmap_find(&from->kept, h->ctx);
+    if (bfo_seqs_is_taken(kept, h->seq)) {
         return false;
     }
     if (bfo_seqs_is_used(kept, h->seq)) {

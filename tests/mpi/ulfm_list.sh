@@ -2,27 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The bfo authors
 #
-# ulfm_list.sh [trees]   Processes die, and a rail is cut before, while and after they die: 4 and 16 ranks; one, two and a quarter of them die; each
+# ulfm_list.sh: processes die, and a rail is cut before, while and after they die: 4 and 16 ranks; one, two and a quarter of them die; each
 # BFO_ULFM_RUNS (10) times over two software rails, rail 0 and rail 1 in turns. Every survivor must end with the right results: mpi_ulfm checks them,
 # and rank 0 prints the sum of all checks only after all survivors have come so far. A job whose survivors have their results, but that does not end
 # within BFO_ULFM_END (60) seconds, hangs in MPI_Finalize. These jobs are counted apart, beside those of the same program over ob1 and shared memory
-# without a cut, which runs in turns with them. With `trees` all this runs in trees of Debian trixie and forky, next to the folder of the sources.
+# without a cut, which runs in turns with them. By hand: "make check-tree RELEASE=ompi5 PART=ulfm" in the folder tests of a build (in_tree.sh).
 . "$BFO_SRCDIR/tests/lib.sh"
-if [ "${1:-}" = trees ]; then
-    cd "$BFO_SRCDIR" || exit 1
-    bad=0
-    for suite in trixie forky; do
-        build=build/ulfm-$suite
-        in_tree=(bash contrib/tree.sh "$suite" "$BFO_SRCDIR-trees/$suite")
-        echo "Debian $suite"
-        # The lists of the tree's build name paths that are the same inside.
-        # shellcheck disable=SC2016
-        "${in_tree[@]}" bash -c 'bash contrib/build.sh "$0" --enable-werror >"$0.log" 2>&1 && make -s -C "$0/tests/mpi" mpi_ulfm >>"$0.log" 2>&1 ||
-            { tail -n 20 "$0.log"; exit 1; }
-            . "$0/tests/env.sh" && bash tests/mpi/ulfm_list.sh' "$build" || bad=1
-    done
-    exit $bad
-fi
 . "$BFO_SRCDIR/tests/mpi/btl.sh"
 use_components pml btl
 FT=(--with-ft ulfm --mca pml_bfo_warn_no_failover 0)
