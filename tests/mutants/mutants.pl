@@ -102,7 +102,7 @@ sub matrix { my ($set, $only) = @_; return inside("perl '$src/tests/sim/matrix/m
 sub tests_of {
     my ($m) = @_;
     return (map({ my $unit = $_; ["unit: $unit", sub { "VERBOSE=1 make -s -C '$build/tests/unit' check TESTS=$unit" }] } split ' ', $m->{unit} // ''),
-            map({ my $script = $_; ["script: $script", sub { inside("timeout -k 5 200 bash '$src/$script'") }] } split ' ', $m->{test} // ''),
+            map({ my $script = $_; ["script: $script", sub { inside("timeout -k 5 600 bash '$src/$script'") }] } split ' ', $m->{test} // ''),
             defined $m->{says} || $m->{always} ? () : others_of($m));
 }
 sub others_of {
