@@ -101,6 +101,7 @@ static void revoke_one(ompi_communicator_t *comm, bool coll_only)
         comm->comm_revoked = comm->comm_revoked || !coll_only;
         return;
     }
+    BFO_ASSERT(comm == bc->comm);
     bfo_link_init(&ring);
     BFO_LOCK(&bfo.lock);
     bfo.refuses = refuses;

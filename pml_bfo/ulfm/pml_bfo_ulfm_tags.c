@@ -82,6 +82,7 @@ static void hand_up(mca_btl_base_module_t *btl, const bfo_peer_t *from, mca_btl_
     const uint8_t r = bfo_rail_index(from, btl);
     bfo_arrival_t got;
 
+    BFO_ASSERT(is_ours(tag));
     if (NULL == callback->cbfunc || BFO_MAX_RAILS == r) {
         bfo_stat_drop(BFO_STAT_STALE);
         return;
@@ -95,6 +96,7 @@ static bool hold(bfo_peer_t *from, const bfo_foreign_hdr_t *h, size_t length)
 {
     bfo_foreign_t **at = &from->foreign_held, *held;
 
+    BFO_ASSERT(0 < (int32_t) (h->number - from->foreign_heard));
     while (NULL != *at && (int32_t) ((*at)->number - h->number) < 0) {
         at = &(*at)->next;
     }
@@ -117,7 +119,9 @@ static bfo_foreign_t *next_held(bfo_peer_t *from)
     bfo_foreign_t *held;
 
     BFO_LOCK(&bfo.lock);
+    BFO_ASSERT(from->is_handing_up);
     held = from->foreign_held;
+    BFO_ASSERT(NULL == held || 0 < (int32_t) (held->number - from->foreign_heard));
     if (NULL != held && from->foreign_heard + 1 == held->number) {
         from->foreign_held = held->next;
         ++from->foreign_heard;

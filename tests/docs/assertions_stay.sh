@@ -8,12 +8,14 @@
 . "$BFO_SRCDIR/tests/lib.sh"
 need perl perl
 cd "$BFO_SRCDIR" || exit 1
+rooms=
 while read -r room floor; do
     count=$(find "$room" -name '*.[ch]' -exec cat {} + | grep -c 'BFO_ASSERT(')
     [ "$count" -ge "$floor" ] || fail "$room has $count assertions, fewer than $floor"
     note "$room: $count assertions"
+    rooms="$rooms $room"
 done <<'END'
-pml_bfo/formats 82
+pml_bfo/formats 83
 pml_bfo/types 17
 pml_bfo/show 7
 pml_bfo/rails 81
@@ -34,11 +36,15 @@ btl_openib_failover/rail 78
 btl_openib_failover/fault 28
 btl_openib_failover/threads 6
 pml_bfo/tables 2
-pml_bfo/door 4
+pml_bfo/door 5
+pml_bfo/ulfm 5
 btl_openib_failover/connect 17
 btl_openib_failover/door 12
 softrail 5
 END
+for room in pml_bfo/*/ btl_openib_failover/*/; do
+    [[ " $rooms " == *" ${room%/} "* ]] || [ -z "$(find "$room" -name '*.c')" ] || fail "$room has no least number of assertions here"
+done
 changing=$(grep -nE 'BFO_ASSERT\(.*(\+\+|--|[^=!<>]=[^=]|_add_|_sub_|exchange)' pml_bfo/*/*.[ch] btl_openib_failover/*/*.[ch] softrail/*.[ch])
 [ -z "$changing" ] || fail "an assertion changes something: $changing"
 

@@ -9,7 +9,7 @@
 # header, never sees that another thread has finished.
 build=${1:?usage: sanitized.sh DIR}
 mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 1
-(cd "$build" && { [ -f Makefile ] || "$BFO_SRCDIR/configure" -q --enable-sanitizers CFLAGS='-g -O1 -fno-sanitize=nonnull-attribute,bool'; } &&
+(cd "$build" && { [ -f Makefile ] || "$BFO_SRCDIR/configure" -q --enable-sanitizers --enable-assertions CFLAGS='-g -O1 -fno-sanitize=nonnull-attribute,bool'; } &&
     for part in include softrail pml_bfo btl_openib_failover contrib; do make -s -j2 -C $part || exit 1; done &&
     make -s -j2 -C tests/mpi check TESTS=) >"$build/build.log" 2>&1 ||
     { tail -n 20 "$build/build.log"; echo "the sanitized build failed, see $build/build.log"; exit 1; }

@@ -11,7 +11,7 @@ work=$PWD/work
 srcdir=$BFO_SRCDIR rows=$BFO_SRCDIR/tests/sim/rows
 bash "$rows/simulate.sh" "$PWD/simulated" || exit $?
 mkdir -p "$work/build" && rm -rf "$work/counts" "$work/cells.tsv" && mkdir "$work/counts" || fail "cannot write to $work"
-(cd "$work/build" && "$srcdir/configure" -q CPPFLAGS=-DBFO_COUNT_ROWS=1 &&
+(cd "$work/build" && "$srcdir/configure" -q --enable-assertions CPPFLAGS=-DBFO_COUNT_ROWS=1 &&
     for part in include softrail pml_bfo btl_openib_failover; do make -s -j2 -C $part || exit 1; done &&
     make -s -C tests/sim/matrix traffic && make -s -C tests/soak soak) >"$work/build.log" 2>&1 ||
     fail "the build with counters failed, see $work/build.log"
