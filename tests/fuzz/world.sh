@@ -20,7 +20,7 @@ is_old() { [ ! -e "$1" ] || [ -n "$(find "$from" "$pml" "$BFO_SRCDIR"/include -n
 make_objects() {
     ! is_old "$objects/made" && [ "$(<"$objects/made")" = "$pml ${compile[*]}" ] && return
     rm -rf "$objects" && mkdir "$objects" && cd "$objects" && "${compile[@]}" "$from"/fuzz_world.c "$from"/fuzz_world_mpi.c &&
-        printf '%s\0' "$pml"/*/*.c | xargs -0 -P 2 -n 8 "${compile[@]}" "${memory[@]}" && echo "$pml ${compile[*]}" >made
+        printf '%s\0' "$pml"/*/*.c | xargs -0 -P 2 -n 1 "${compile[@]}" "${memory[@]}" && echo "$pml ${compile[*]}" >made
 }
 (
     flock 9
