@@ -34,6 +34,7 @@ my @mutants = grep { $_->{name} =~ /$opt{only}/ } @Mutants::all;
 # A mutant that has been tested is taken back: ccache has the objects without it.
 $ENV{CCACHE_DIR} = "$work/ccache";
 $ENV{CC} = 'ccache gcc';
+$ENV{BFO_WORLD_SEEDS} //= 1000; # for test_world.sh
 sub sh { my ($command, $log) = @_; return system("($command) >'$log' 2>&1 </dev/null") == 0 }
 
 # A result is valid for this state of the product and of the tests that may notice.
