@@ -141,6 +141,10 @@ open my $out, '>', $results or die "$results: $!\n";
 $out->autoflush(1);
 print $out $stamp, map { join("\t", $_, @{ $done{$_} }) . "\n" } sort keys %done;
 prepare($stamp);
+for my $file (map { map { $_->[0] } Mutants::edits($_) } @Mutants::all) { # a run that was ended has left its mutant
+    my $text = Job::slurp("$from/$file");
+    put($file, $text) if Job::slurp("$src/$file") ne $text;
+}
 for my $m (@mutants) {
     next if $done{ $m->{name} };
     last if $opt{limit} && time - $begin > $opt{limit};
