@@ -59,7 +59,7 @@ typedef void (*bfo_btl_failed_frag_fn_t)(struct mca_btl_base_module_t *btl, stru
 
 /* The BTL has returned every descriptor and handed up every receive of generation `generation` of the rail to `proc`; that generation
  * no longer touches memory. `lossy`: the BTL gave up the fence and destroyed the queue pairs, and its loss check found all messages; or
- * the local adapter has died. The data of a WRITE may be missing. Context: progress. */
+ * the local adapter has died, or answers no query. The data of a WRITE may be missing. Context: progress. */
 typedef void (*bfo_btl_fence_done_fn_t)(struct mca_btl_base_module_t *btl, struct opal_proc_t *proc, uint8_t rail, uint16_t generation, bool lossy);
 
 /* The rail to `proc` is up again with a new generation. Context: progress. */

@@ -6,6 +6,7 @@
  */
 #include "device/btl_openib_device.h"
 
+#include "types/btl_openib_clock.h"
 #include "types/btl_openib_log.h"
 
 #include "bfo_help.h"
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+
+enum { QUERIES = 3 }; /* a query may fail because there is no memory */
 
 /* The cache calls it for memory that is not registered yet. */
 static int cache_register(void *reg_data, void *base, size_t size, mca_rcache_base_registration_t *reg)
@@ -213,6 +216,19 @@ void ofo_device_close(ofo_device_t *device)
     ibv_dealloc_pd(device->pd);
     ibv_close_device(device->context);
     free(device);
+}
+
+bool ofo_device_lived_after(ofo_module_t *module, uint64_t since)
+{
+    struct ibv_port_attr attr;
+    const uint64_t now = ofo_now_ms();
+    bool answers = since < module->answered_at; /* many fences end at a time */
+
+    for (int tries = 0; tries < QUERIES && !answers; ++tries) {
+        answers = 0 == ibv_query_port(module->device->context, module->port_num, &attr);
+        module->answered_at = answers ? now : module->answered_at;
+    }
+    return answers;
 }
 
 mca_btl_base_registration_handle_t *ofo_register_mem(mca_btl_base_module_t *btl, ofo_endpoint_t *ep, void *base, size_t size, uint32_t flags)

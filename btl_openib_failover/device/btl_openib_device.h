@@ -11,6 +11,9 @@
 /* Opens the device, its PD and its registration cache. The caller closes it. NULL and *why (constant text) on failure. */
 ofo_device_t *ofo_device_open(struct ibv_device *verbs, const char **why);
 void ofo_device_close(ofo_device_t *device);
+/* Has the adapter lived at some time after `since` (ms)? A dead adapter answers no query, also before the event of its death comes.
+ * Context: service, because a query may take a minute. */
+bool ofo_device_lived_after(ofo_module_t *module, uint64_t since);
 /* Allocates whole pages, which the caller frees by free(); NULL if there is no memory. Fork support takes the pages of registered
  * memory away from a child, together with all other data on them. */
 void *ofo_pages_alloc(size_t size);

@@ -185,8 +185,8 @@ void ofo_fence_done_again(ofo_endpoint_t *ep, uint16_t gen)
     }
 }
 
-/* `qps` is NULL if there are no queue pairs. After a fence that was given up the PML has to wait for the loss check; service sends a
- * letter when it is passed. */
+/* `qps` is NULL if there are no queue pairs. Otherwise service asks whether the adapter lives, and after a fence that was given up waits
+ * for the loss check; then it sends a letter. */
 static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
 {
     return_pending(ep);
@@ -196,8 +196,10 @@ static void drain_end(ofo_endpoint_t *ep, ofo_qpset_t *qps, uint16_t gen)
     BFO_ASSERT(OFO_GATE_UP != ep->gate); /* no post finds the rail without queue pairs */
     ep->qps = ep->draining = NULL;
     OPAL_THREAD_UNLOCK(&ep->lock);
-    if (NULL == qps || OFO_DRAIN_LOSSY != ofo_drain_state(&qps->drain)) {
+    if (NULL == qps) {
         ofo_fence_done_again(ep, gen);
+    } else {
+        qps->ended_at = ofo_now_ms();
     }
     ofo_tell_service(ep, OFO_MAIL_FENCE_DONE, gen, NULL, qps);
 }

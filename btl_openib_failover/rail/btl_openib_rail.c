@@ -10,6 +10,7 @@
 #include "types/btl_openib_clock.h"
 #include "tables/btl_openib_rail_fsm.h"
 #include "types/btl_openib_ctl.h"
+#include "device/btl_openib_device.h"
 #include "rail/btl_openib_last_wqe.h"
 #include "types/btl_openib_log.h"
 #include "rail/btl_openib_lost.h"
@@ -507,6 +508,16 @@ static void count_fence(ofo_endpoint_t *ep, uint16_t gen, uint64_t ms)
     ofo_log(1, "%s: rail %u to %u gen %u: fence done after %u ms", ep->module->name, ep->rail, ep->peer->name.vpid, gen, (unsigned) ms);
 }
 
+/* All work has come back. The PML may trust what was written unless the adapter is dead; the event of its death may come later. */
+static void fence_is_over(ofo_endpoint_t *ep, uint16_t gen, uint64_t ended_at)
+{
+    BFO_ASSERT(!ep->check_open);
+    if (!ofo_device_lived_after(ep->module, ended_at)) {
+        OFO_STORE(ep->lossy_gen, (int32_t) gen);
+    }
+    ofo_tell_progress(ep->module, OFO_MAIL_FENCED, ep, gen, NULL, NULL);
+}
+
 void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
 {
     ofo_kept_t *kept = ofo_rail_keep(ep, gen);
@@ -524,6 +535,8 @@ void ofo_rail_fence_done(ofo_endpoint_t *ep, uint16_t gen, ofo_qpset_t *qps)
         if (OFO_DRAIN_LOSSY == ofo_drain_state(&qps->drain)) {
             OFO_STORE(ep->lossy_gen, (int32_t) gen);
             ep->check_open = true;
+        } else {
+            fence_is_over(ep, gen, qps->ended_at);
         }
         ofo_qpset_bury(qps);
     }

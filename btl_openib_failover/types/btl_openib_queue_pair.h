@@ -106,6 +106,7 @@ struct ofo_qpset {
     bool ring_asked;
     ofo_ring_in_t ring_in;
     ofo_ring_out_t ring_out;
+    uint64_t ended_at;   /* ms; when its fence was over. Set before FENCE_DONE goes to service */
     uint64_t destroy_at; /* ms; end of the time-wait */
     ofo_qpset_t *next;   /* module's graveyard */
     ofo_qp_t qp[];

@@ -308,6 +308,7 @@ struct ofo_module {
     uint32_t downs;                 /* how often the port went down; atomic, written before port_up under the same lock */
     uint64_t up_since;              /* ms; when the port came up; 0: before the start. Atomic, written before port_up under the same lock */
     const char *down_why;           /* constant text. release: port_up */
+    uint64_t answered_at;           /* ms; the adapter has answered a query that began then; context: service */
     bool tells_late;                /* the user named the port, which was down at the start, and is to be told; atomic */
     bool gone_told;                 /* progress got a letter that the port is down for good; lock: that of _async.c */
     char no_calls[96];              /* why the connection manager cannot start on this port; empty if it can. Context: set-up */

@@ -12,6 +12,7 @@
 #include "types/btl_openib_atomic.h"
 #include "types/btl_openib_clock.h"
 #include "types/btl_openib_ctl.h"
+#include "device/btl_openib_device.h"
 #include "rail/btl_openib_last_wqe.h"
 #include "types/btl_openib_log.h"
 #include "rail/btl_openib_lost.h"
@@ -55,7 +56,7 @@ static ofo_ctl_t last[TYPES];                  /* the last message of each type 
 static ofo_ctl_t last_letter;                  /* the last message for another rail to send */
 static uint16_t letter_gen[LETTERS];
 static unsigned buried, declared, doubted, probes, forgotten, renewed, wants, asks, refusals, late;
-static bool no_set, no_join, is_spared, is_last, is_gone, is_silent, no_fit, is_full;
+static bool no_set, no_join, is_spared, is_last, is_gone, is_silent, no_fit, is_full, is_dead;
 static ofo_counts_t carried[2]; /* what the set that ends has sent and received */
 
 uint64_t ofo_now_ms(void)
@@ -121,6 +122,11 @@ void ofo_qpset_error(ofo_qpset_t *qps) {}
 bool ofo_qpset_is_shared(const ofo_qpset_t *qps)
 {
     return false;
+}
+bool ofo_device_lived_after(ofo_module_t *of, uint64_t since)
+{
+    assert_int_equal(since, now);
+    return !is_dead;
 }
 bool ofo_poll_and_keep(ofo_module_t *of)
 {
@@ -248,7 +254,7 @@ static int begin(void **state)
         ofo_rail_init(&ep[r]);
     }
     buried = declared = doubted = probes = forgotten = renewed = wants = asks = refusals = late = 0;
-    no_set = no_join = is_spared = is_last = is_gone = is_silent = no_fit = is_full = false;
+    no_set = no_join = is_spared = is_last = is_gone = is_silent = no_fit = is_full = is_dead = false;
     now = 100000;
     return 0;
 }
@@ -305,6 +311,7 @@ static inline void fence_ends(bool is_lossy)
 {
     ofo_qpset_t *set = ofo_qpset_create(rail, rail->fsm.gen);
 
+    set->ended_at = now;
     set->drain.own = is_lossy ? OFO_DRAIN_LOSSY : OFO_DRAIN_FENCED;
     ofo_rail_fence_done(rail, rail->fsm.gen, set);
 }

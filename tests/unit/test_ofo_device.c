@@ -7,6 +7,7 @@
 #include "bfo_config.h"
 
 #include "device/btl_openib_device.h"
+#include "types/btl_openib_clock.h"
 #include "types/btl_openib_log.h"
 #include "types/btl_openib_transport.h"
 
@@ -101,6 +102,19 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 }
 void ofo_log(unsigned level, const char *format, ...) {}
 
+static uint64_t now = 100;
+static unsigned queries, fails; /* the first `fails` queries fail */
+
+uint64_t ofo_now_ms(void)
+{
+    return now;
+}
+#undef ibv_query_port
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+    return ++queries <= fails ? EIO : 0;
+}
+
 /* ---- tests -------------------------------------------------------------------------------------- */
 
 static void idle_registrations_go_only_where_that_helps(void **state)
@@ -145,9 +159,37 @@ static void type_chooses_the_transport(void **state)
     }
 }
 
+static bool lived_after(ofo_module_t *module, uint64_t since, unsigned failing, unsigned asked)
+{
+    bool lived;
+
+    queries = 0;
+    fails = failing;
+    lived = ofo_device_lived_after(module, since);
+    assert_int_equal(queries, asked);
+    return lived;
+}
+
+static void only_an_answer_to_a_later_query_shows_that_an_adapter_lives(void **state)
+{
+    struct ibv_context context = {.num_comp_vectors = 1};
+    ofo_device_t device = {.context = &context};
+    ofo_module_t module = {.device = &device, .port_num = 1};
+
+    assert_false(lived_after(&module, now, 99, 3));
+    assert_true(lived_after(&module, now, 2, 3));
+    assert_true(lived_after(&module, now, 0, 1)); /* the last query may have been answered before this time */
+    assert_true(lived_after(&module, now - 1, 0, 0));
+    now += 10;
+    assert_true(lived_after(&module, now - 11, 0, 0));
+    assert_false(lived_after(&module, now - 5, 99, 3));
+    assert_true(lived_after(&module, now - 11, 0, 0));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_registrations_go_only_where_that_helps), cmocka_unit_test(type_chooses_the_transport)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(idle_registrations_go_only_where_that_helps), cmocka_unit_test(type_chooses_the_transport),
+                                       cmocka_unit_test(only_an_answer_to_a_later_query_shows_that_an_adapter_lives)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,25 @@ static void pml_asks_for_a_fence(void **state)
     assert_int_equal(letters[OFO_MAIL_FENCED], 3);
 }
 
+/* The event of its death has not come. */
+static void fence_of_a_dead_adapter_may_miss_data(void **state)
+{
+    connects();
+    comes(OFO_CTL_DOWN, 0);
+    fence_ends(false);
+    assert_int_equal(letters[OFO_MAIL_FENCED], 1);
+    assert_int_equal(rail->lossy_gen, OFO_GEN_NONE);
+    dack_comes(0, true, 0);
+    request_comes(1);
+    comes(OFO_CTL_DOWN, 1);
+    is_dead = true;
+    fence_ends(false);
+    assert_int_equal(letters[OFO_MAIL_FENCED], 2);
+    assert_int_equal(letter_gen[OFO_MAIL_FENCED], 1);
+    assert_int_equal(rail->lossy_gen, 1);
+    assert_false(rail->check_open); /* all work has come back, and the counts are known */
+}
+
 static void declared_peer_hears_it_over_each_live_port(void **state)
 {
     connects();
@@ -338,6 +357,7 @@ int main(void)
         CASE(unknown_counts_of_an_older_generation_are_asked_for_again),
         CASE(dack_of_older_generations),
         CASE(pml_asks_for_a_fence),
+        CASE(fence_of_a_dead_adapter_may_miss_data),
         CASE(declared_peer_hears_it_over_each_live_port),
         CASE(copy_of_the_old_request_is_refused_while_the_check_is_open),
         CASE(rail_whose_older_check_is_due_asks_for_counts_and_for_nothing_else),
