@@ -119,6 +119,8 @@ our @all = (
       from => 'bfo_failover_rails_down(req->lane->peer, h->dead_mask, h->rail_gen);', to => '(void) h;', cells => '^(WRITE|fence|double)' },
     { name => 'dead-set-empty', what => 'NOTIFY names no dead rail', file => $failover,
       from => 'h->dead_mask |= (uint8_t) (1u << rail->name);', to => 'h->dead_mask |= 0;', test => 'tests/sim/rows/test_rows.sh' },
+    { name => 'restart-overtakes', what => 'a NOTIFY that overtakes the bring-down of a rail is answered while WRITEs of this rail may still come', file => $failover,
+      from => 'h->rail_gen[rail->name] = (uint16_t) (rail->gen - is_up);', to => 'h->dead_mask &= (uint8_t) ~(1u << rail->name);', test => 'tests/world/test_world_overtakes.sh', always => 1 },
     { name => 'held-fin-forgotten', what => 'a held FIN is never looked at again', file => $failover,
       from => "    held_fins_release(peer);\n", to => "    if (NULL == peer) {\n        held_fins_release(peer);\n    }\n", cells => '^FIN' },
     { name => 'nack-as-rack', what => 'a NACK is taken for a RACK', file => $handshake,

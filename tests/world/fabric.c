@@ -103,6 +103,19 @@ void fabric_loss(unsigned node, unsigned rail, unsigned per_1000)
     fabric.port[node][rail].loss = per_1000;
 }
 
+void fabric_hold(unsigned node, unsigned rail, uint64_t until)
+{
+    fabric_port_t *port = &fabric.port[node][rail];
+
+    world_trace("node %u rail %u: the switch holds WRITEs until %.6f s", node, rail, (double) until / 1e9);
+    port->held_until = until > port->held_until ? until : port->held_until;
+}
+
+void fabric_mute(unsigned node, bool is_mute)
+{
+    fabric.is_mute[node] = is_mute;
+}
+
 /* ---- adapters and queue pairs ------------------------------------------------------------------------- */
 
 static bool is_connected(const fabric_qp_t *qp)

@@ -36,6 +36,10 @@ void fabric_port(unsigned node, unsigned rail, bool is_up);
 void fabric_silence(unsigned node, unsigned rail, bool out, bool in);
 /* So many of 1000 packets that the port sends are lost. */
 void fabric_loss(unsigned node, unsigned rail, unsigned per_1000);
+/* The switch holds the WRITEs that the port sends, and what follows them on their queue pair: they arrive after that time. */
+void fabric_hold(unsigned node, unsigned rail, uint64_t until);
+/* All datagrams that the machine sends are lost, over every rail; its queue pairs of data go on. */
+void fabric_mute(unsigned node, bool is_mute);
 /* The adapter dies: DEVICE_FATAL, its port goes down for good, all work comes back as flushed. May acknowledge WRITEs first that never
  * reach memory (forgets). */
 void fabric_adapter_dies(unsigned node, unsigned rail, bool forgets);

@@ -177,8 +177,9 @@ typedef struct fabric_qp {
 typedef struct {
     bool is_up, was_down, is_dead, is_silent_out, is_silent_in;
     unsigned loss;
-    uint64_t free_at;   /* when the wire has sent all that is queued */
-    uint64_t went_down; /* the last time */
+    uint64_t free_at;    /* when the wire has sent all that is queued */
+    uint64_t went_down;  /* the last time */
+    uint64_t held_until; /* a WRITE that leaves earlier arrives later */
     uint64_t bytes, lost;
 } fabric_port_t;
 
@@ -191,6 +192,7 @@ typedef struct {
     fabric_packet_t *in_flight;
     uint64_t grave_bytes, packet_bytes;
     fabric_posts_t posts[WORLD_MAX_PROCESSES];
+    bool is_mute[WORLD_MAX_PROCESSES]; /* by node */
 } fabric_state_t;
 
 extern fabric_state_t fabric;

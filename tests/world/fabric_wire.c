@@ -60,7 +60,9 @@ static bool gets_lost(fabric_port_t *port)
 /* Does the packet get out of its port, and through it onto the switch? */
 static bool leaves(fabric_port_t *port, const fabric_packet_t *packet)
 {
-    return packet->is_ghost || (port->is_up && !port->is_silent_out && !gets_lost(port));
+    const bool is_lost = PACKET_DATAGRAM == packet->kind && fabric.is_mute[packet->from];
+
+    return packet->is_ghost || (port->is_up && !port->is_silent_out && !is_lost && !gets_lost(port));
 }
 
 static void arrive(void *argument)
@@ -89,6 +91,9 @@ void fabric_wire_send(fabric_qp_t *from, fabric_packet_t *packet, uint64_t leave
         return;
     }
     arrival = leave + fabric.habits.latency + (0 == fabric.habits.jitter ? 0 : world_draw((unsigned) fabric.habits.jitter + 1));
+    if (arrival < port->held_until && PACKET_WRITE == packet->kind) {
+        arrival = port->held_until + arrival - leave;
+    }
     if (arrival < from->last_arrival) {
         arrival = from->last_arrival;
     }

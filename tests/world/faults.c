@@ -9,18 +9,20 @@
 
 #include <stdlib.h>
 
-typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DRAIN, DEATH, KILL, CQ, KINDS } kind_t;
+typedef enum { DOWN, SILENCE, LOSS, BREAK, STOP, DRAIN, DEATH, KILL, CQ, HOLD, KINDS } kind_t;
 
 typedef struct {
     kind_t kind;
     unsigned node, rail, process, how;
+    uint64_t lasts;
 } fault_t;
 
-static const char *const names[KINDS] = {"port down", "silence",      "loss",         "queue pair breaks",     "stop",
-                                         "drain",     "adapter dies", "process dies", "completion queue fails"};
+static const char *const names[KINDS] = {"port down", "silence",      "loss",         "queue pair breaks",      "stop",
+                                         "drain",     "adapter dies", "process dies", "completion queue fails", "hold"};
 static unsigned dead_adapters[WORLD_MAX_PROCESSES];
 static bool has_death, has_cq_failed;
-/* How many faults hold a port down or silent; the last one that ends gives the port back. */
+static unsigned mutes[WORLD_MAX_PROCESSES];
+/* How many faults hold a port down or silent; the last one that ends gives the port back. So it is with machines that are mute. */
 static unsigned downs[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS], silences[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 
@@ -71,7 +73,8 @@ static kind_t draw_kind(void)
                                      PLAN_OF(drains),
                                      ports_join_later() ? PLAN_OF(deaths) : 0,
                                      PLAN_OF(kills),
-                                     1 < PLAN_OF(rails) ? PLAN_OF(cqs) : 0};
+                                     1 < PLAN_OF(rails) ? PLAN_OF(cqs) : 0,
+                                     PLAN_OF(holds)};
     unsigned sum = 0, at;
 
     for (unsigned k = 0; k < KINDS; ++k) {
@@ -94,6 +97,14 @@ static kind_t draw_kind(void)
 static uint64_t draw_duration(void)
 {
     return (WORLD_US * 10 << world_draw(19)) + world_draw(10000);
+}
+
+/* Up to three times as long as an adapter repeats a packet. */
+static uint64_t draw_hold(void)
+{
+    const unsigned tries_us = (1 + PLAN_OF(retries)) * 4096u << PLAN_OF(timeout) >> 10;
+
+    return WORLD_US * world_draw(3 * tries_us);
 }
 
 /* One process stays. If one dies in MPI_Init, the runtime ends the job. */
@@ -147,6 +158,11 @@ static void begin(void *argument)
         has_cq_failed = true;
         has_death |= fabric_breaks_a_completion_queue(f->process, f->rail);
         break;
+    case HOLD:
+        fabric_hold(f->node, f->rail, world_now + f->lasts);
+        ++mutes[f->node];
+        fabric_mute(f->node, true);
+        break;
     default:
         if (0 == dead_adapters[f->node] && 1 < PLAN_OF(rails)) {
             is_dead[f->node][f->rail] = true;
@@ -183,6 +199,9 @@ static void end(void *argument)
     case DRAIN:
         --*drains_of(f);
         break;
+    case HOLD:
+        fabric_mute(f->node, 0 < --mutes[f->node]);
+        break;
     default:
         break;
     }
@@ -209,7 +228,8 @@ void faults_plan(void)
                        .how = world_draw(64)};
         f->rail = DEATH == f->kind || CQ == f->kind ? dying : f->rail;
         at += CQ == f->kind && ports_join_later() ? WORLD_US * BEGUN_US : 0;
+        f->lasts = HOLD == f->kind ? draw_hold() : draw_duration();
         world_at(at, begin, f);
-        world_at(at + draw_duration(), end, f);
+        world_at(at + f->lasts, end, f);
     }
 }
