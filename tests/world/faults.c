@@ -228,8 +228,8 @@ void faults_plan(void)
                        .how = world_draw(64)};
         f->rail = DEATH == f->kind || CQ == f->kind ? dying : f->rail;
         at += CQ == f->kind && ports_join_later() ? WORLD_US * BEGUN_US : 0;
-        f->lasts = HOLD == f->kind ? draw_hold() : draw_duration();
         world_at(at, begin, f);
+        f->lasts = HOLD == f->kind ? draw_hold() : draw_duration();
         world_at(at + f->lasts, end, f);
     }
 }
