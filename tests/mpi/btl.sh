@@ -130,10 +130,13 @@ cut_stream() {
     rails_carried 100000 "$rails"
 }
 
+# A rule with this pattern leaves out the BTL's datagrams (their first byte is 0x30 to 0x39), because a lost datagram costs no rail.
+NO_DATAGRAM=payload=0:00/10
 # fault_stream RULE MAX mpirun-arguments...: under pml bfo on two rails a verified stream outlives one fault of softrail.
 fault_stream() {
     local rule=$1 max=$2
     shift 2
+    [[ $rule != *op=send* ]] || rule="$rule $NO_DATAGRAM"
     echo "$rule" >"$TEST_TMP/plan"
     BTL_ARGS=(--mca pml bfo --mca btl openib,self)
     stream_until "has_said 'A rail was lost:' && has_said 'messages verified'" "-n 2 --plan $TEST_TMP/plan --retry-time=100ms" 2 "$@" "$STREAM" -s 600 -m "$max"

@@ -77,7 +77,7 @@ on_fault() {
     printf '%b\n' "$1" >"$TEST_TMP/plan"
     stream_until "has_said 'messages verified' && has_said '$2'" "-n 2 --plan $TEST_TMP/plan --retry-time=200ms" 2 "$STREAM" -s 600 "${@:3}"
 }
-on_fault "fatal rail=sr1 op=send op=write nth=300" "$LOST"
+on_fault "fatal rail=sr1 op=send op=write nth=300 $NO_DATAGRAM" "$LOST"
 verified "QP_FATAL"
 says 'sr1: local work queue catastrophic error'
 lost_rail 1 ''
@@ -91,7 +91,7 @@ for fate in "error status=retry 5" "fatal 6"; do
     says 'sr1:1: .* mended [1-9]'
     rails_carried 100000 2
 done
-on_fault "migrated rail=sr1 op=send op=write nth=300" 'sr1: .*[Mm]igra'
+on_fault "migrated rail=sr1 op=send op=write nth=300 $NO_DATAGRAM" 'sr1: .*[Mm]igra'
 verified "PATH_MIG"
 says 'sr1: .*[Mm]igra'
 lost_nothing

@@ -247,13 +247,13 @@ note "connect_timeout=1 under ob1: proved late"
 BTL_ARGS=(--mca pml bfo --mca btl openib,self)
 
 # The BTL destroys the queue pairs of a dead rail after the time-wait; many bring-downs at once take turns.
-echo "lose rail=sr1 op=send op=write nth=300" >"$TEST_TMP/plan"
+echo "lose rail=sr1 op=send op=write nth=300 $NO_DATAGRAM" >"$TEST_TMP/plan"
 run_until "has_said 'destroyed after 1 s'" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" --mca btl_openib_time_wait 1
 has_said 'destroyed after 1 s' || { show_log; fail "time_wait=1: not destroyed"; }
 note "time_wait=1: destroyed"
 # A queue pair that cannot be destroyed keeps its resources, and the BTL tries again.
 # (The first queue pair of each rank only tried whether the device has reliable connections.)
-printf 'lose rail=sr1 op=send op=write nth=300\nenomem op=destroy_qp rail=sr1 nth=3-4\n' >"$TEST_TMP/plan"
+printf 'lose rail=sr1 op=send op=write nth=300 %s\nenomem op=destroy_qp rail=sr1 nth=3-4\n' "$NO_DATAGRAM" >"$TEST_TMP/plan"
 run_until "has_said 'cannot be destroyed' && has_said 'destroyed after 1 s' 2" "-n 2 --retry-time=100ms --plan $TEST_TMP/plan" \
     --mca btl_openib_time_wait 1
 has_said 'a queue pair of gen 0 cannot be destroyed' || { show_log; fail "a queue pair that cannot be destroyed was forgotten"; }

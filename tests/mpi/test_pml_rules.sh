@@ -33,10 +33,12 @@ COPY=(--mca pml_bfo_use_put 0 --mca pml_bfo_use_get 0)
 PUT=(--mca pml_bfo_use_get 0)
 for fault in lose unacked; do
     for n in 40 400; do
-        rules "$fault rail=sr1 nth=$n"
-        rules "$fault rail=sr2 nth=$n" "${COPY[@]}"
-        rules "$fault rail=sr0 nth=$n" "${PUT[@]}"
+        rules "$fault rail=sr1 nth=$n $NO_DATAGRAM"
+        rules "$fault rail=sr2 nth=$n $NO_DATAGRAM" "${COPY[@]}"
+        rules "$fault rail=sr0 nth=$n $NO_DATAGRAM" "${PUT[@]}"
     done
+    rules "$fault rail=sr1 op=read nth=3"
+    rules "$fault rail=sr0 op=write nth=9" "${PUT[@]}" # after the six writes that prove the rail
     rules "$fault payload=24:deadbeef1a57 nth=1" # the last message, in flight when MPI_Finalize begins
     # by type of message, once each: MATCH, RNDV, ACK, FRAG; RGET and the FIN of a READ; PUT and the FIN of a WRITE
     for type in 41 42 44 46; do
