@@ -81,16 +81,20 @@ evenly "copied"
 sizes_over "-n 3" "${COPY[@]}" --mca pml_bfo_max_send_per_range 1
 one "copied, max_send_per_range 1"
 
-# share RAIL LOW HIGH: this one of two rails carried LOW to HIGH per cent of all bytes
+# share RAIL MPIRUN-ARGUMENTS...: this one of two rails has four times the rate of the other one, and carries 60 to 90 per cent of all bytes. The cores of
+# a busy machine may be slower than the rails and decide in their place; then the rails become slower.
 share() {
-    local part all
-    all=$(($(bytes 0) + $(bytes 1)))
-    part=$(($(bytes "$1") * 100 / all))
-    [ $part -ge "$2" ] && [ $part -le "$3" ] || fail "rail $1 carried $part % of $all bytes, not $2 to $3 %"
+    local part all slower
+    for slower in 1 8 64; do
+        sizes_over "-n 2 --rate sr$1=$((1000000 / slower))K --rate sr$((1 - $1))=$((250000 / slower))K" "${@:2}"
+        all=$(($(bytes 0) + $(bytes 1)))
+        part=$(($(bytes "$1") * 100 / all))
+        [ $part -lt 60 ] || [ $part -gt 90 ] || break
+        [ $slower != 64 ] || fail "rail $1 carried $part % of $all bytes, not 60 to 90 %"
+        retry "rail $1 carried $part % of $all bytes"
+    done
     note "rail $1 carried $part % of $all bytes"
 }
-sizes_over "-n 2 --rate sr0=1G --rate sr1=250M" "${WRITE[@]}"
-share 0 60 90
-sizes_over "-n 2 --rate sr0=250M --rate sr1=1G" "${COPY[@]}"
-share 1 60 90
+share 0 "${WRITE[@]}"
+share 1 "${COPY[@]}"
 exit 0
