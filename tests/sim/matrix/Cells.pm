@@ -347,7 +347,8 @@ sub all { my ($seed) = @_; seed($seed); return (complete(), doubles(), ports(), 
 
 # The part that runs with every change. It has each kind, fault and side that sees an error once, with the places in turn. For datagrams
 # it has each fault seen by one combination of sides, and the loss that nobody sees. It has each state of a restart with two second faults,
-# some ports, one late WRITE and one overtaken bring-down.
+# some ports and one late WRITE. It has no overtaken bring-down, which on a busy machine may be missed in all tries:
+# tests/world/test_world_overtakes.sh has them.
 our $fast_most = 200;
 sub fast {
     my ($seed) = @_;
@@ -357,8 +358,10 @@ sub fast {
     for my $c (all($seed)) {
         if (my ($state, $how) = $c->{id} =~ /^double\.(\w+)\.\w+\.(\w+)/) {
             push @cells, $c if $how =~ /lost|cable/ && !$seen{"$state $how"}++;
-        } elsif ($c->{id} =~ /^(fence|overtaken)/) {
+        } elsif ($c->{id} =~ /^(fence)/) {
             push @cells, $c unless $seen{$1}++;
+        } elsif ($c->{kind} eq 'overtaken') {
+            next;
         } elsif ($c->{id} =~ /^port\.(\w+\.\w+)/) {
             push @cells, $c if $port{$1} && !$seen{$1}++;
         } elsif ($c->{id} !~ /^pair/ && !$c->{why}) {
