@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The bfo authors
  *
- * Control messages: what becomes of those without a request that come back with an error, and messages
- * that name rails and generations which do not exist. Two rails with failover reach rank 1. DESIGN.txt sections 7 and 14.6.
+ * Control messages: what becomes of those without a request that come back with an error, and messages that name rails and generations which
+ * do not exist. A message that cannot be kept. Two rails with failover reach rank 1. DESIGN.txt sections 7 and 14.6.
  */
 #include "world_case.h"
 
@@ -165,7 +165,21 @@ static void dead_set_names_only_rails_with_a_name(void)
     must(2 == notify.dead_mask && 0 == notify.rail_gen[1], "a dead rail is not named after it got its name");
 }
 
+/* The second message of a source is unexpected, and there is no memory for it. */
+static void lost_unexpected_message_declares_its_source(void)
+{
+    bfo_params.unexpected_limit = 1; /* so that each message needs its own memory */
+    world_begin();
+    match_comes(2, 2, 0, 7, 0);
+    must(!peer_of_rank(2)->declared, "a message that is kept declares its source");
+    no_memory = 1;
+    match_comes(2, 2, 0, 7, 1);
+    must(0 == no_memory, "no allocation failed");
+    must(peer_of_rank(2)->declared, "a message was lost without an error");
+}
+
 static const world_case_t cases[] = {
+    {"lost_unexpected_message_declares_its_source", lost_unexpected_message_declares_its_source},
     {"message_without_request_goes_again", message_without_request_goes_again},
     {"message_at_fault_on_two_rails_declares_its_peer", message_at_fault_on_two_rails_declares_its_peer},
     {"fin_of_a_rail_that_is_not_there_is_bad", fin_of_a_rail_that_is_not_there_is_bad},
