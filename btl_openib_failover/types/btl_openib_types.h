@@ -128,7 +128,7 @@ struct mca_btl_base_endpoint_t {
     ofo_counts_t dack;    /* the peer's counts of fsm.gen, valid if dack_known */
     bool dack_known;
     uint8_t cause;          /* why this side has ended fsm.gen, for the peer; OFO_CAUSE_UNKNOWN if the peer began */
-    int32_t lossy_gen;      /* last generation whose fence was given up, or OFO_GEN_NONE; atomic, progress reads it */
+    int32_t lossy_gen;      /* last generation whose fence was given up or met a dead adapter, or OFO_GEN_NONE; atomic, progress reads it */
     bool check_open;        /* the fence of lossy_gen is done, but fence_done waits for the loss check */
     uint64_t unknown_until; /* ms; how long to wait for the peer's counts; 0: we do not wait */
     unsigned backoff_ms;

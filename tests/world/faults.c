@@ -22,7 +22,7 @@ static const char *const names[KINDS] = {"port down", "silence",      "loss",   
 static unsigned dead_adapters[WORLD_MAX_PROCESSES];
 static bool has_death, has_cq_failed;
 static unsigned mutes[WORLD_MAX_PROCESSES];
-/* How many faults hold a port down or silent; the last one that ends gives the port back. So it is with machines that are mute. */
+/* How many faults hold a port down or silent; the last one that ends gives the port back. `mutes` counts likewise for machines. */
 static unsigned downs[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS], silences[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 
