@@ -86,7 +86,7 @@ static int cable(struct sr_fabric *fabric, unsigned rail, const struct choice *c
         fprintf(stderr, "softrail: there is no process %d; see 'softrail status'\n", choice->process);
         return SR_EXIT_USAGE;
     }
-    sr_fabric_set_rail(fabric, rail, choice->process, down);
+    sr_fabric_set_rail(fabric, rail, choice->process, down, false);
     return 0;
 }
 

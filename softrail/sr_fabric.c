@@ -468,7 +468,7 @@ void sr_fabric_rail_event(const struct sr_fabric *fabric, unsigned rail, int onl
     }
 }
 
-void sr_fabric_set_rail(struct sr_fabric *fabric, unsigned rail, int slot, bool down)
+void sr_fabric_set_rail(struct sr_fabric *fabric, unsigned rail, int slot, bool down, bool quiet)
 {
     struct sr_fabric_shm *shm = fabric->shm;
     bool changed[SR_MAX_PROCS];
@@ -489,7 +489,7 @@ void sr_fabric_set_rail(struct sr_fabric *fabric, unsigned rail, int slot, bool 
     }
     for (int i = 0; i < SR_MAX_PROCS; ++i) {
         bool is_down = !sr_rail_is_up(shm, rail, (unsigned) i);
-        if (changed[i] && down == is_down) {
+        if (changed[i] && down == is_down && !quiet) {
             sr_fabric_rail_event(fabric, rail, i, down ? 10u /* PORT_ERR */ : 9u /* PORT_ACTIVE */);
         }
     }
@@ -506,7 +506,7 @@ void sr_fabric_plug_in(struct sr_fabric *fabric)
     for (unsigned rail = 0; rail < fabric->shm->rails; ++rail) {
         uint64_t at = atomic_load(&fabric->shm->rail[rail].up_at);
         if (0 != at && at <= now && atomic_compare_exchange_strong(&fabric->shm->rail[rail].up_at, &at, 0)) {
-            sr_fabric_set_rail(fabric, rail, -1, false);
+            sr_fabric_set_rail(fabric, rail, -1, false, false);
         }
     }
 }

@@ -97,8 +97,8 @@ void sr_fabric_send_event(const struct sr_fabric *fabric, uint32_t word, uint32_
 /* Send an event to every open context of a rail, of one member or of all (slot -1). */
 void sr_fabric_rail_event(const struct sr_fabric *fabric, unsigned rail, int slot, uint32_t type);
 
-/* Pull or plug the cable of a rail, for one member or for all (slot -1). Sends PORT_ERR or PORT_ACTIVE. */
-void sr_fabric_set_rail(struct sr_fabric *fabric, unsigned rail, int slot, bool down);
+/* Pull or plug the cable of a rail, for one member or for all (slot -1). Sends PORT_ERR or PORT_ACTIVE, unless `quiet`. */
+void sr_fabric_set_rail(struct sr_fabric *fabric, unsigned rail, int slot, bool down, bool quiet);
 
 /* A plan may pull a cable for a time. Plugs it in again if the time has come. */
 void sr_fabric_plug_in(struct sr_fabric *fabric);

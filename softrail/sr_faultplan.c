@@ -273,6 +273,18 @@ static void set_defaults(struct sr_rule *rule, const char *line)
     }
 }
 
+/* The words of a rule that have no value. */
+static bool parse_flag(const char *word, struct sr_rule *rule)
+{
+    uint32_t *flag = 0 == strcmp(word, "local") ? &rule->local : 0 == strcmp(word, "quiet") ? &rule->quiet : NULL;
+
+    if (NULL == flag || SR_FATE_DOWN != rule->fate) {
+        return false;
+    }
+    *flag = 1;
+    return true;
+}
+
 int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, char *why, size_t size)
 {
     char copy[512], *save, *word;
@@ -304,8 +316,7 @@ int sr_plan_parse_line(const char *line, struct sr_rule *rule, uint64_t *seed, c
     while (NULL != (word = strtok_r(NULL, " \t", &save))) {
         char *equal = strchr(word, '=');
         const char *expected;
-        if (0 == strcmp(word, "local") && SR_FATE_DOWN == rule->fate) {
-            rule->local = 1;
+        if (parse_flag(word, rule)) {
             continue;
         }
         if (NULL == equal) {

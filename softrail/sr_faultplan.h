@@ -73,6 +73,7 @@ struct sr_rule {
     uint32_t status;            /* enum ibv_wc_status, for ERROR */
     uint32_t at;                /* byte to corrupt */
     uint32_t local;             /* DOWN: only the port of the sender. Otherwise the rail is up again after `time`; 0 = it stays down */
+    uint32_t quiet;             /* DOWN: no process gets an event */
     uint32_t breaks;            /* enum sr_breaks */
     uint32_t after;             /* matches count only after that rule (1 = the first) has done a fault; 0 = always */
     uint32_t same;              /* matches only on rails where that rule has done a fault; 0 = no condition */

@@ -140,7 +140,7 @@ static int apply(const struct sr_rule *rule, struct sr_qp *qp, struct sr_wqe *wq
         if (!rule->local && 0 != rule->time) {
             atomic_store(&sr.fabric.shm->rail[qp->rail].up_at, wqe->fate_time);
         }
-        sr_fabric_set_rail(&sr.fabric, qp->rail, rule->local ? (int) sr.slot : -1, true);
+        sr_fabric_set_rail(&sr.fabric, qp->rail, rule->local ? (int) sr.slot : -1, true, rule->quiet);
         break;
     default:
         break;

@@ -307,6 +307,23 @@ static void cable_goes_at_the_message_named(void **state)
     pair_close(&p);
 }
 
+static void quiet_cable_is_seen_by_the_query_alone(void **state)
+{
+    struct pair p;
+    struct ibv_port_attr port;
+
+    pair_open(&p, rc);
+    softrail("fault down quiet rail=sr0 nth=1");
+    send_one(&p, 1);
+    expect_wc(p.a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+    assert_int_equal(0, ibv_query_port(p.context, 1, &port));
+    assert_int_equal(IBV_PORT_DOWN, port.state);
+    expect_no_event(p.context);
+    softrail("up sr0");
+    expect_event(p.context, IBV_EVENT_PORT_ACTIVE);
+    pair_close(&p);
+}
+
 static void device_that_is_gone_refuses_everything(void **state)
 {
     struct pair p;
@@ -396,6 +413,7 @@ int main(void)
         cmocka_unit_test_teardown(late_write_lands_after_its_error, no_rules),
         cmocka_unit_test_teardown(late_write_is_fenced_by_the_error_state, no_rules),
         cmocka_unit_test_teardown(cable_goes_at_the_message_named, no_rules),
+        cmocka_unit_test_teardown(quiet_cable_is_seen_by_the_query_alone, no_rules),
         cmocka_unit_test_teardown(gid_changes_with_an_event, no_rules),
         cmocka_unit_test_teardown(limited_rail_carries_what_it_may, no_rules),
         cmocka_unit_test_teardown(device_that_is_gone_refuses_everything, no_rules),
