@@ -104,6 +104,8 @@ sub job {
     # and each break would last as long as the clock.
     push @pairs, 1 > clock($c) ? (['pml_bfo_rejoin', 1], ['btl_openib_rejoin_after', 50]) : ['pml_bfo_rejoin', 0];
     push @pairs, ['btl_openib_use_eager_rdma', 0] if $c->{proto} ne 'ring'; # the ring would turn the sends into writes
+    # Messages that wait for a connection are coalesced, and the pattern of a fragment does not match the later ones of them.
+    push @pairs, ['btl_openib_use_message_coalescing', 0] if ($Cells::kind{ $c->{kind} } // {})->{base};
     push @pairs, ['btl_openib_receive_queues', $c->{queues} eq 'shared' ? 'S,2048,256,64,32:S,12544,64,16,8:S,65792,32,8,4' : 'P,2048,64,32,16:P,12544,12,6,4:P,65792,4,2,2']
         if $c->{proto} !~ /flood|crowd/; # these have queues of their own
     local $Job::enough = ends_late($c) ? watch($c) : undef;
