@@ -62,7 +62,7 @@ add_row() {
     ) 9>"$BFO_BUILDDIR/tests/check-long.lock"
 }
 
-# numbers LOG STATUS: prints "passed | failed | retried" of a part, as the matrix, the soak, the models or automake counted; otherwise the part
+# numbers LOG STATUS: prints "passed | failed | retried" of a part, as the matrix, the soak, the models, the mutants or automake counted; otherwise the part
 # counts as one.
 numbers() {
     awk -v status="$2" '
@@ -70,6 +70,7 @@ numbers() {
         /^[0-9]+ jobs \(seeds .* jobs failed$/ { bad += $(NF - 2); good += $1 - $(NF - 2); counted = 1 }
         /^runs: [0-9]+, not as expected: / { bad += $NF; good += $2 - $NF; counted = 1 }
         /^[0-9]+ (seeds|runs) from .* failed; / { bad += $5; good += $1 - $5; counted = 1 }
+        /^[0-9]+ mutants: [0-9]+ caught, / { good += $3; bad += $1 - $3; counted = 1 }
         /^# (PASS|XFAIL): / { good += $3; counted = 1 }
         /^# (FAIL|XPASS|ERROR): / { bad += $3; counted = 1 }
         /^ *retried: [0-9]+/ { retried += $2 }
