@@ -4,6 +4,7 @@
  * Stands in for what lies between the PML and the BTL: memory pools, registrations, and the layer that knows which module reaches which
  * process. See image_ompi.h.
  */
+#include "image_checks.h"
 #include "image_ompi.h"
 
 #include "ompi/mca/bml/base/base.h"
@@ -161,7 +162,7 @@ static int bml_del_procs(size_t n, ompi_proc_t **list)
 
 static int bml_register(mca_btl_base_tag_t tag, mca_btl_base_module_recv_cb_fn_t callback, void *data)
 {
-    image_triggers[tag].cbfunc = callback;
+    image_triggers[tag].cbfunc = image_check_arrivals(tag, callback);
     image_triggers[tag].cbdata = data;
     return OMPI_SUCCESS;
 }
@@ -199,6 +200,7 @@ int image_bml_init(bool progress_threads, bool mpi_threads)
     for (int m = 0; m < n_modules; ++m) {
         mca_btl_base_selected_module_t *selected = calloc(1, sizeof(*selected));
 
+        image_check_posts(modules[m]);
         OBJ_CONSTRUCT(&selected->super, opal_list_item_t);
         selected->btl_component = &mca_btl_openib_component;
         selected->btl_module = modules[m];

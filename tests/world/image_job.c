@@ -5,6 +5,7 @@
  * each message. Messages of one kind from one sender must come in the order in which they were sent, each once, and whole; memory
  * around a message, and a message that has come, must not change until the end.
  */
+#include "image_checks.h"
 #include "image_day.h"
 #include "image_message.h"
 #include "image_rounds.h"
@@ -586,13 +587,11 @@ static void job_report(void)
     }
 }
 
-#if WORLD_COVERAGE
-#include <gcov.h>
-#define COVERED __gcov_dump
-#else
-#define COVERED NULL
-#endif
-
 extern void *bfo_local_mine;
-__attribute__((visibility("default"))) world_image_t world_image = {
-    .main = job_main, .report = job_report, .lists = image_day_lists, .counts = image_scale_counts, .covered = COVERED, .local = &bfo_local_mine};
+__attribute__((visibility("default"))) world_image_t world_image = {.main = job_main,
+                                                                    .report = job_report,
+                                                                    .lists = image_day_lists,
+                                                                    .counts = image_scale_counts,
+                                                                    .covered = IMAGE_COVERED,
+                                                                    .local = &bfo_local_mine,
+                                                                    .looks = &image_looks};

@@ -14,6 +14,14 @@
 #undef posix_memalign
 #undef strdup
 
+/* world_image_t.covered */
+#if WORLD_COVERAGE
+#include <gcov.h>
+#define IMAGE_COVERED __gcov_dump
+#else
+#define IMAGE_COVERED NULL
+#endif
+
 /* As MPI_Init_thread and MPI_Finalize do. */
 void image_begin(bool threads);
 void image_end(void);

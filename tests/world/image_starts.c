@@ -5,6 +5,7 @@
  * (RAILS), of waits (LIFE), of questions of a probation and of rounds of an inquiry. The linker puts these functions before those of the PML and the
  * BTL (world.sh). All processes of a job begin with the same numbers.
  */
+#include "image_checks.h"
 #include "image_ompi.h"
 
 #include "formats/btl_openib_inquiry.h"
@@ -81,10 +82,14 @@ ofo_fsm_event_t __wrap_ofo_fsm_classify(const ofo_fsm_t *fsm, const ofo_ctl_t *m
 bool __wrap_ofo_fsm_step(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl_t *message);
 bool __wrap_ofo_fsm_step(ofo_fsm_t *fsm, ofo_fsm_event_t event, const ofo_ctl_t *message)
 {
+    bool has_row;
+
     if (OFO_EV_RESTORED == event) {
         skip_generations(fsm);
     }
-    return __real_ofo_fsm_step(fsm, event, message);
+    has_row = __real_ofo_fsm_step(fsm, event, message);
+    image_check_rail(fsm);
+    return has_row;
 }
 
 /* ---- reports and waits -------------------------------------------------------------------------------------------------------- */
@@ -136,6 +141,7 @@ int __wrap_bfo_ctl_send(bfo_peer_t *peer, bfo_path_t path, const void *header, s
         }
         world_trace("RAILS number %u, heard %u", h->rails.number, peer->rails_heard);
     }
+    image_check_control(peer, h);
     return __real_bfo_ctl_send(peer, path, header, length, done, context);
 }
 

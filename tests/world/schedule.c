@@ -213,6 +213,11 @@ void world_point(void)
     }
 }
 
+unsigned world_thread(void)
+{
+    return NULL == me ? 0 : me->number;
+}
+
 int world_thread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *argument)
 {
     *thread = (pthread_t) thread_make(me->process, me->image, main, argument);

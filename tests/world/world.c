@@ -126,6 +126,16 @@ unsigned world_node_of(unsigned rank)
     return world_processes[rank].node;
 }
 
+const world_looks_t *world_looks_of(unsigned rank)
+{
+    return rank < n_processes && !world_processes[rank].is_dead ? world_images[rank]->looks : NULL;
+}
+
+bool world_call_failed_in(unsigned rank)
+{
+    return failures_met(rank);
+}
+
 bool world_process_is_dead(unsigned rank)
 {
     return world_processes[rank].is_dead;

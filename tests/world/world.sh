@@ -26,6 +26,7 @@ build() {
             echo "$(basename "$f" .c).o: CFLAGS += --coverage"
         done
         echo "pml_bfo_failover_fsm.o pml_bfo_failover_actions.o: IMAGE += -include $from/image_epochs.h"
+        echo "pml_bfo_send_complete.o: IMAGE += -include $from/image_checked.h"
         echo "OMPI = $OMPI_CPPFLAGS $OMPI_CFLAGS"
         echo "all: world image.so lean.so"
         objects=
@@ -36,7 +37,7 @@ build() {
             [ $o != pml_bfo_witness.o ] || printf '\tobjcopy --globalize-symbol=n_asked $@\n' # image_starts.c sets it
         done
         echo "image.so:$objects"
-        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock,--wrap=bfo_seqmap_find,--wrap=bfo_ids_add,--wrap=ofo_fsm_classify,--wrap=ofo_fsm_step,--wrap=bfo_peer_get,--wrap=bfo_ctl_send,--wrap=ofo_probation_follow,--wrap=ofo_probation_answer,--wrap=ofo_inquiry_begin,--wrap=ofo_inquiry_follow,--wrap=ofo_inquiry_answer -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS ${covers:+-lgcov}"
+        printf '\t$(CC) -shared -Wl,-Bsymbolic -Wl,--wrap=bfo_figures_steer,--wrap=bfo_figures_directory,--wrap=ofo_paths_map,--wrap=ofo_paths_unmap,--wrap=ofo_paths_clock,--wrap=bfo_seqmap_find,--wrap=bfo_ids_add,--wrap=ofo_fsm_classify,--wrap=ofo_fsm_step,--wrap=bfo_peer_get,--wrap=bfo_ctl_send,--wrap=ofo_probation_follow,--wrap=ofo_probation_answer,--wrap=ofo_inquiry_begin,--wrap=ofo_inquiry_follow,--wrap=ofo_inquiry_answer,--wrap=bfo_stat_drop,--wrap=bfo_failover_fin_is_visible,--wrap=bfo_failover_send_raise,--wrap=bfo_generation_fence_ends,--wrap=ofo_send_complete,--wrap=ofo_rdma_part_done,--wrap=ofo_rdma_abandon -o $@ $^ %s\n' "$OMPI_LDFLAGS $OMPI_LIBS ${covers:+-lgcov}"
         printf 'lean.so: image.so\n\tstrip -g -o $@ $<\n'
         objects=
         for f in "$from"/{main,schedule,trace,world,memory,faults,failures,day,day_figures,scale,scale_figures,peers}.c "$from"/fabric*.c "$BFO_SRCDIR"/softrail/sr_transition.c "$btl"/formats/btl_openib_{wire,record}.c; do

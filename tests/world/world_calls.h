@@ -163,6 +163,39 @@ void world_gives_up(const char *what) __attribute__((noreturn));
 /* The BTL of this process has no module. Does not return. */
 void world_has_no_rail(void) __attribute__((noreturn));
 
+/* ---- the invariants: image_checks*.c --------------------------------------------------------------------- */
+
+/* What an image sees of a request of another one, by the identifier that it knows. */
+typedef struct {
+    bool is_open;   /* the message is not complete; otherwise only is_unborn is valid */
+    bool is_unborn; /* the identifier was never given out */
+    unsigned state; /* enum bfo_send_state or bfo_recv_state */
+    uint16_t epoch;
+    uint32_t seq;
+    unsigned rank;  /* of the process at the other end */
+    uint64_t other; /* identifier of the request there; 0: not known */
+} world_request_t;
+/* The same of a rail. */
+typedef struct {
+    unsigned state; /* ofo_fsm_state_t */
+    unsigned generation;
+    bool lives, is_fencing; /* do queue pairs of the generation that was asked for live, does its fence run? */
+} world_rail_t;
+/* The thread that runs. */
+unsigned world_thread(void);
+/* Has a call of that process failed? */
+bool world_call_failed_in(unsigned rank);
+
+/* Functions of an image that other images call. They return false if the image has no such thing now. */
+typedef struct {
+    bool (*at_send)(uint64_t id, world_request_t *seen);
+    bool (*at_recv)(uint64_t id, world_request_t *seen);
+    bool (*at_rail)(unsigned rank, unsigned name, unsigned generation, world_rail_t *seen);
+    bool (*has_declared)(unsigned rank);
+} world_looks_t;
+/* Those of the process; NULL: it is dead, or has no image. */
+const world_looks_t *world_looks_of(unsigned rank);
+
 /* Every image has one variable of this type, named world_image. */
 typedef struct {
     void (*main)(void);
@@ -171,6 +204,7 @@ typedef struct {
     void (*counts)(world_scale_counts_t *sum); /* adds those of the process */
     void (*covered)(void);                     /* adds the branches that this run has taken to those of other runs; NULL: nobody counts them */
     void **local;                              /* the PML's variable that each thread has for itself */
+    const world_looks_t *looks;
 } world_image_t;
 
 #endif /* WORLD_CALLS_H */
