@@ -3,8 +3,8 @@
 #
 # The mutants: wrong versions of the code. Each mutant replaces the text `from` of `file`, which must be there exactly once; `also`
 # lists further replacements, each [file, from, to]. `cells` names the cells of the fault matrix that should notice first, `unit` a
-# unit test, `test` a script; `says` the assertion that must notice. With `always` only `unit` and `test` count, and the test must
-# fail twice, one time after the other. DESIGN.txt section 13.
+# unit test, `test` a script; `says` the assertion that must notice, or the invariant (I7) whose check in the simulated world must. With
+# `always` only `unit` and `test` count, and the test must fail twice, one time after the other. DESIGN.txt section 13.
 package Mutants;
 use strict;
 use warnings;
@@ -576,7 +576,7 @@ our @all = (
     { name => 'rtu-ends-patience', what => 'any control message without the hash of the rails ends the patience of a PML that cannot fail over', file => 'btl_openib_failover/rail/btl_openib_rail.c',
       from => 'if (tells_addresses(ctl) && ctl->rail_hash != ep->peer->rail_hash) {', to => 'if (ctl->rail_hash != ep->peer->rail_hash) {', test => 'tests/mpi/btl_parameters.sh' },
     { name => 'running-marker-counts', what => 'a marker that was a success ends the drain of its queue pair', file => 'btl_openib_failover/threads/btl_openib_poll.c',
-      from => "        ofo_silent_all_arrived(work->qps, work->qp);\n        break;", to => "        ofo_silent_all_arrived(work->qps, work->qp);\n        work->qps->qp[work->qp].marker_state = OFO_MARKER_BACK;\n        ofo_drain_check(work->qps);\n        break;", test => 'tests/mpi/btl_fence.sh' },
+      from => "        ofo_silent_all_arrived(work->qps, work->qp);\n        break;", to => "        ofo_silent_all_arrived(work->qps, work->qp);\n        ofo_marker_returned(&work->qps->qp[work->qp]);\n        ofo_drain_check(work->qps);\n        break;", test => 'tests/mpi/btl_fence.sh' },
     { name => 'marker-posted-twice', what => 'a queue pair in the error state gets another marker with each LAST_WQE_REACHED', file => 'btl_openib_failover/qp/btl_openib_marker.c',
       from => 'if (OFO_MARKER_NONE == qp->marker_state && NULL', to => 'if (NULL', unit => 'test_ofo_drain' },
     { name => 'gone-port-returns', what => 'the port of a device that is gone comes back', file => 'btl_openib_failover/connect/btl_openib_async.c',
@@ -659,6 +659,23 @@ our @all = (
       from => 'n_asked += UINT32_MAX == n_asked ? 2 : 1;', to => 'n_asked += 1;', test => 'tests/world/test_world_wraps.sh' },
     { name => 'rounds-wrap', what => 'an answer in an inquiry whose round numbers have wrapped does not count', file => 'btl_openib_failover/formats/btl_openib_inquiry.c',
       from => '(uint16_t) (number - in->first) <= (uint16_t) (in->number - in->first)', to => 'number >= in->first && number <= in->number', test => 'tests/world/test_world_wraps.sh' },
+    { name => 'sent-unanswered', what => 'a send is complete before the receiver has answered', file => 'pml_bfo/ends/pml_bfo_send_complete.c', says => 'I3',
+      from => 'may_end = req->resp && req->rts_done && req->bytes', to => 'may_end = req->rts_done && req->bytes', test => 'tests/world/test_world_checks.sh' },
+    { name => 'rack-ends-send', what => 'a send is complete when its receiver has agreed to a restart', file => $actions, says => 'I3',
+      from => '    facts->got_nack = req->got_nack;', to => '    facts->got_nack = req->got_nack || req->got_ack;', test => 'tests/world/test_world_checks.sh' },
+    { name => 'events-not-awaited', what => 'an interrupted receive goes on while completions of its messages are missing', file => 'pml_bfo/tables/pml_bfo_failover_fsm.c', says => 'I4',
+      from => 'if (!bfo_recv_state_is_open(bfo_se_state(se)) || 0 != bfo_events_load(m)) {', to => 'if (!bfo_recv_state_is_open(bfo_se_state(se))) {',
+      also => [['pml_bfo/tables/pml_bfo_failover_fsm.c', 'event = bfo_recv_guard(se, bfo_events_load(m), &facts, ops->fsm.threads);', 'event = bfo_recv_guard(se, 0, &facts, ops->fsm.threads);']], test => 'tests/world/test_world_checks.sh' },
+    { name => 'send-keeps-identifier', what => 'the next message of a send request has the identifier of the last one', file => 'pml_bfo/ends/pml_bfo_send_complete.c', says => 'I5',
+      from => '        bfo_name_retire(&req->name); /* a MATCH does not carry the name */', to => '        (void) req;', test => 'tests/world/test_world_checks.sh' },
+    { name => 'rack-is-nack', what => 'a receive that is set back answers with NACK', file => $actions, says => 'I7',
+      from => "    req->bytes = req->next = req->end = 0;\n    recv_answer(req, BFO_MSG_RACK, ", to => "    req->bytes = req->next = req->end = 0;\n    recv_answer(req, BFO_MSG_NACK, ", test => 'tests/world/test_world_checks.sh' },
+    { name => 'put-names-nobody', what => 'a PUT over a rail that is not up does not tell the sender its receive', file => $actions, says => 'I8',
+      from => '    req->dst_id = *(const bfo_id_t *) arg;', to => '    (void) arg;', test => 'tests/world/test_world_checks.sh' },
+    { name => 'rerr-names-nobody', what => 'a RERR does not tell the sender its receive', file => $actions, says => 'I8',
+      from => "    req->dst_id = h->dst_id;\n", to => '', test => 'tests/world/test_world_checks.sh' },
+    { name => 'dack-ends-fence', what => 'a rail is down when the peer says so, although its own fence runs', file => 'btl_openib_failover/tables/btl_openib_rail_fsm.c', says => 'I10',
+      from => '    fsm->state = (ofo_fsm_state_t) row->next;', to => '    fsm->state = OFO_ST_DRAINING == from && OFO_EV_DACK_SAME == event ? OFO_ST_DOWN : (ofo_fsm_state_t) row->next;', test => 'tests/world/test_world_checks.sh' },
     { name => 'sealed-takes-data', what => 'data is admissible in SEALED', file => 'pml_bfo/tables/pml_bfo_failover_se.h',
       from => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE;', to => '1u << BFO_RECV_ERRL | 1u << BFO_RECV_QUIESCE | 1u << BFO_RECV_SEALED;',
       unit => 'test_bfo_failover_fsm' },

@@ -115,13 +115,16 @@ sub others_of {
             ['soak', sub { inside("perl '$src/tests/soak/soak.pl' " . (@_ ? "--seconds 0 --seed $_[0]" : '--seconds 60')) }]);
 }
 
+# What a test must say if the mutant has `says`: an assertion, or the number of an invariant, whose breach a check of the simulated world has seen.
+sub said { return $_[0] =~ /^I\d+$/ ? qr/^world: seed .*: $_[0]: /m : qr/^bfo: assertion failed at .*: \Q$_[0]\E \(process /m }
+
 # Runs the tests; returns the test that noticed, and the command that must succeed without the mutant; or nothing.
 sub caught_by {
     my ($m) = @_;
     for my $test (tests_of($m)) {
         my ($name, $command) = @$test;
         next if sh($command->(), "$work/test.log");
-        next if defined $m->{says} && Job::slurp("$work/test.log") !~ /^bfo: assertion failed at .*: \Q$m->{says}\E \(process /m;
+        next if defined $m->{says} && Job::slurp("$work/test.log") !~ said($m->{says});
         next if $m->{always} && sh($command->(), "$work/test.log");
         my ($line, $part) = Job::slurp("$work/test.log") =~ /^FAILED ((?:seed )?([^\s,]+),.*)/m;
         return defined $line ? ("$name: $line", $command->($part)) : ($name, $command->());
