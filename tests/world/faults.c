@@ -22,7 +22,8 @@ static const char *const names[KINDS] = {"port down", "silence",      "loss",   
 static unsigned dead_adapters[WORLD_MAX_PROCESSES];
 static bool has_death, has_cq_failed;
 static unsigned mutes[WORLD_MAX_PROCESSES];
-/* How many faults hold a port down or silent; the last one that ends gives the port back. `mutes` counts likewise for machines. */
+/* How many faults hold a port down or silent; the last one that ends gives the port back. `mutes` counts the faults that make a
+ * machine mute. */
 static unsigned downs[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS], silences[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 static bool is_dead[WORLD_MAX_PROCESSES][WORLD_MAX_RAILS];
 

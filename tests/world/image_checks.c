@@ -18,8 +18,7 @@
 
 /* ---- requests ------------------------------------------------------------------------------------------------ */
 
-/* The object of an identifier whatever its generation; `ahead`: how many generations it is ahead of the identifier. */
-static const bfo_name_t *name_of(const bfo_ids_t *table, uint64_t id, int32_t *ahead)
+const bfo_name_t *image_name_of(const bfo_ids_t *table, uint64_t id, int32_t *ahead)
 {
     const uint32_t slot = (uint32_t) id;
     const bfo_name_t *name = slot < table->size ? table->chunks[slot >> BFO_IDS_CHUNK_BITS][slot & (BFO_IDS_CHUNK - 1)] : NULL;
@@ -33,20 +32,21 @@ static unsigned rank_of(const bfo_lane_t *lane)
     return NULL == lane ? UINT32_MAX : lane->peer->proc->super.proc_name.vpid;
 }
 
+static world_request_t open_request(const bfo_machine_t *m, uint32_t seq, const bfo_lane_t *lane, uint64_t other)
+{
+    return (world_request_t){
+        .is_open = true, .state = bfo_se_state(m->se), .epoch = bfo_se_epoch(m->se), .seq = seq, .rank = rank_of(lane), .other = other};
+}
+
 bool image_look_at_send(uint64_t id, world_request_t *seen)
 {
     int32_t ahead;
-    const bfo_name_t *name = name_of(&bfo.sends, id, &ahead);
+    const bfo_name_t *name = image_name_of(&bfo.sends, id, &ahead);
     const bfo_send_t *req = NULL == name ? NULL : bfo_container(name, bfo_send_t, name);
 
     *seen = (world_request_t){.is_unborn = 0 > ahead};
     if (0 == ahead && bfo_send_state_is_open(bfo_se_state(req->m.se))) {
-        *seen = (world_request_t){.is_open = true,
-                                  .state = bfo_se_state(req->m.se),
-                                  .epoch = bfo_se_epoch(req->m.se),
-                                  .seq = req->match_seq,
-                                  .rank = rank_of(req->lane),
-                                  .other = req->dst_id};
+        *seen = open_request(&req->m, req->match_seq, req->lane, req->dst_id);
     }
     return 0 != bfo.sends.size;
 }
@@ -54,17 +54,12 @@ bool image_look_at_send(uint64_t id, world_request_t *seen)
 bool image_look_at_recv(uint64_t id, world_request_t *seen)
 {
     int32_t ahead;
-    const bfo_name_t *name = name_of(&bfo.recvs, id, &ahead);
+    const bfo_name_t *name = image_name_of(&bfo.recvs, id, &ahead);
     const bfo_recv_t *req = NULL == name ? NULL : bfo_container(name, bfo_recv_t, name);
 
     *seen = (world_request_t){.is_unborn = 0 > ahead};
     if (0 == ahead && bfo_recv_state_is_open(bfo_se_state(req->m.se))) {
-        *seen = (world_request_t){.is_open = true,
-                                  .state = bfo_se_state(req->m.se),
-                                  .epoch = bfo_se_epoch(req->m.se),
-                                  .seq = req->match_seq,
-                                  .rank = rank_of(req->lane),
-                                  .other = req->src_id};
+        *seen = open_request(&req->m, req->match_seq, req->lane, req->src_id);
     }
     return 0 != bfo.recvs.size;
 }

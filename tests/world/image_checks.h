@@ -13,6 +13,8 @@
 /* ---- image_checks.c: I3, I7, I8 ---------------------------------------------------------------------------- */
 
 extern const world_looks_t image_looks;
+/* The object of an identifier whatever its generation; `ahead`: how many generations it is ahead of the identifier. */
+const bfo_name_t *image_name_of(const bfo_ids_t *table, uint64_t id, int32_t *ahead);
 /* The request of an identifier. False: this process has no requests now. */
 bool image_look_at_send(uint64_t id, world_request_t *seen);
 bool image_look_at_recv(uint64_t id, world_request_t *seen);

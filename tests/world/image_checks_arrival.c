@@ -45,12 +45,12 @@ static uint64_t id_of(const bfo_name_t *name)
 /* A FIN names a fragment. False: it is stale. */
 static bool read_fin(const bfo_fin_hdr_t *fin, claim_t *c)
 {
-    const uint32_t slot = (uint32_t) fin->frag_id;
-    const bfo_name_t *name = slot < bfo.frags.size ? bfo.frags.chunks[slot >> BFO_IDS_CHUNK_BITS][slot & (BFO_IDS_CHUNK - 1)] : NULL;
+    int32_t ahead;
+    const bfo_name_t *name = image_name_of(&bfo.frags, fin->frag_id, &ahead);
     const bfo_frag_t *frag = NULL == name ? NULL : bfo_container(name, bfo_frag_t, name);
 
     *c = (claim_t){.type = BFO_MSG_FIN, .epoch = fin->epoch, .has_seq = true, .seq = fin->match.seq};
-    if (NULL == frag || id_of(name) != fin->frag_id) {
+    if (NULL == frag || 0 != ahead) {
         return false;
     }
     if (BFO_FRAG_RGET == frag->kind && NULL != frag->send) {
